@@ -105,26 +105,36 @@ public readonly partial record struct FileStatus
             : OfNameAnywhere(fullPath, out status);
 
     /// <summary>
-    /// Calls statx(2) for an open file. Returns <see langword="false"/> if the call fails, as in a sandbox that refuses it, and on other
-    /// systems than Linux.
+    /// Calls statx(2) for an open file. Returns <see langword="false"/> if the call fails, and on other systems than Linux.
     /// </summary>
     /// <exception cref="ObjectDisposedException">The file is closed.</exception>
     internal static unsafe bool TryGet(SafeFileHandle file, uint wanted, out Libc.FileStatus told)
     {
         Unsafe.SkipInit(out told);
+        byte noPath = 0;
         fixed (Libc.FileStatus* status = &told)
         {
-            return OperatingSystem.IsLinux() && LibcCalls.StatX(file, "", Libc.AT_EMPTY_PATH, wanted, status) == 0;
+            return OperatingSystem.IsLinux() && LibcCalls.StatX(file, &noPath, Libc.AT_EMPTY_PATH, wanted, status) == 0;
         }
     }
 
     /// <summary>Calls statx(2) for a path, in the same way; errno is GetLastPInvokeError.</summary>
-    internal static unsafe bool TryGet(string path, uint wanted, out Libc.FileStatus told, int flags = 0)
+    internal static unsafe bool TryGet(string path, uint wanted, out Libc.FileStatus told)
     {
         Unsafe.SkipInit(out told);
         fixed (Libc.FileStatus* status = &told)
         {
-            return OperatingSystem.IsLinux() && LibcCalls.StatX(Libc.AT_FDCWD, path, flags, wanted, status) == 0;
+            return OperatingSystem.IsLinux() && LibcCalls.StatX(Libc.AT_FDCWD, path, 0, wanted, status) == 0;
+        }
+    }
+
+    /// <inheritdoc cref="TryGet(string, uint, out Libc.FileStatus)"/>
+    internal static unsafe bool TryGet(in UnixName name, uint wanted, out Libc.FileStatus told, int flags = 0)
+    {
+        Unsafe.SkipInit(out told);
+        fixed (Libc.FileStatus* status = &told)
+        {
+            return OperatingSystem.IsLinux() && LibcCalls.StatX(name.Descriptor, name.Bytes, flags, wanted, status) == 0;
         }
     }
 

@@ -93,15 +93,16 @@ internal static class FileOpening
         string? path,
         bool appends = false,
         bool sharesPosition = false,
-        UnixCalls? calls = null)
+        UnixCalls? calls = null,
+        FileProperties? properties = null)
     {
-        FileProperties properties = FileProperties.Of(handle, path);
+        FileProperties file = properties ?? FileProperties.Of(handle, path);
         return requested != FilePipeBackend.Portable && IsLinux
-            ? new UnixFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
+            ? new UnixFile(handle, path, file, calls) { Appends = appends, SharesPosition = sharesPosition }
             : requested != FilePipeBackend.Portable && OperatingSystem.IsWindows() && handle.IsAsync
-                ? new OverlappedFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition }
-            : properties.CanSeek ? new PortableFile(handle, path, properties, calls) { Appends = appends, SharesPosition = sharesPosition }
-            : new SequentialFile(handle, path, properties) { Appends = appends, SharesPosition = sharesPosition };
+                ? new OverlappedFile(handle, path, file) { Appends = appends, SharesPosition = sharesPosition }
+            : file.CanSeek ? new PortableFile(handle, path, file, calls) { Appends = appends, SharesPosition = sharesPosition }
+            : new SequentialFile(handle, path, file) { Appends = appends, SharesPosition = sharesPosition };
     }
 
     [UnsupportedOSPlatform("windows")]

@@ -9,6 +9,9 @@ internal readonly partial struct FileProperties
         0x9fa0, 0x62656572, 0x64626720, 0x74726163, 0x27e0eb, 0x63677270, 0x73636673, 0x62656570,
     ];
 
+    /// <summary>What statx(2) is asked for.</summary>
+    internal const uint Wanted = Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME;
+
     /// <summary>Whether reads and writes have an offset.</summary>
     internal bool CanSeek { get; private init; }
 
@@ -74,12 +77,12 @@ internal readonly partial struct FileProperties
     [SkipLocalsInit]
     [SupportedOSPlatform("linux")]
     private static FileProperties OfLinux(SafeFileHandle handle, string? path)
-    {
-        if (!FileStatus.TryGet(handle, Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME, out Libc.FileStatus status))
-        {
-            return OfAny(handle);
-        }
+        => FileStatus.TryGet(handle, Wanted, out Libc.FileStatus status) ? Of(handle, status, path) : OfAny(handle);
 
+    /// <summary>From what statx(2) tells of the open file (<see cref="Wanted"/>).</summary>
+    [SupportedOSPlatform("linux")]
+    internal static FileProperties Of(SafeFileHandle handle, in Libc.FileStatus status, string? path)
+    {
         int type = status.Mode & Libc.S_IFMT;
         if (type == Libc.S_IFDIR)
         {

@@ -17,15 +17,25 @@ internal static class FolderSync
             return;
         }
 
-        using SafeFileHandle handle = Open(calls, folder);
-        Sync(calls, handle, folder);
+        Sync(calls, UnixName.Of(folder).Bytes, folder);
     }
 
-    /// <summary>Opens a folder to sync it later, so that an error appears before anything is written.</summary>
-    internal static SafeFileHandle Open(UnixCalls calls, string folder)
+    /// <summary>Syncs the folder that has an open file now: by what the kernel tells of it, and if it does not, by the path.</summary>
+    /// <exception cref="IOException">The sync failed.</exception>
+    internal static void SyncOf(UnixCalls calls, SafeFileHandle file, string? givenPath)
     {
-        long descriptor = calls.OpenFolder(folder);
-        return descriptor >= 0 ? new SafeFileHandle((nint)descriptor, ownsHandle: true) : throw Failed((int)-descriptor, folder);
+        // In bytes: the folder's real name need not be UTF-8.
+        byte[]? real = OperatingSystem.IsLinux() ? calls.ReadLink(UnixName.Of($"/proc/self/fd/{file.DangerousGetHandle()}")) : null;
+        int slash = real is [(byte)'/', ..] ? Array.LastIndexOf(real, (byte)'/') : -1;
+        if (slash >= 0)
+        {
+            byte[] folder = real![..Math.Max(1, slash)];
+            Sync(calls, [.. folder, 0], Encoding.UTF8.GetString(folder));
+        }
+        else if (givenPath is not null && Path.GetDirectoryName(Path.GetFullPath(givenPath)) is { } folder)
+        {
+            Sync(calls, folder);
+        }
     }
 
     /// <summary>Syncs an open folder.</summary>
@@ -36,6 +46,14 @@ internal static class FolderSync
         {
             throw Failed((int)-answer, folder);
         }
+    }
+
+    private static void Sync(UnixCalls calls, byte[] path, string folder)
+    {
+        long descriptor = calls.OpenFolderAt(Libc.AT_FDCWD, path, Libc.O_RDONLY);
+        using SafeFileHandle handle = descriptor >= 0 ? new SafeFileHandle((nint)descriptor, ownsHandle: true)
+            : throw Failed((int)-descriptor, folder);
+        Sync(calls, handle, folder);
     }
 
     private static IOException Failed(int errno, string folder)

@@ -46,10 +46,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>The Unix system calls; tests replace them.</summary>
     private protected virtual UnixCalls Calls => UnixCalls.Default;
 
-    // The full path, without links where the system tells it.
-    private string? FullPath
-        => FileProperties.PathOf(Handle) ?? (GivenPath is { Length: > 0 } path ? System.IO.Path.GetFullPath(path) : null);
-
     /// <summary>The path for messages: as given, or as the system reports it; <see langword="null"/> if unknown.</summary>
     internal string? Path => GivenPath ?? FileProperties.PathOf(Handle);
 
@@ -164,11 +160,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
 
             if (isSync && IsNew && !_isNameSynced)
             {
-                if (System.IO.Path.GetDirectoryName(FullPath) is { } folder)
-                {
-                    FolderSync.Sync(Calls, folder);
-                }
-
+                FolderSync.SyncOf(Calls, Handle, GivenPath);
                 _isNameSynced = true;
             }
 

@@ -22,6 +22,12 @@ internal abstract partial class ReplacementFile
         /// <summary>How many symbolic links to follow, as many as Linux does (path_resolution(7)).</summary>
         private const int MaxLinks = 40;
 
+        /// <summary>How often a temporary name may be taken, or a link be changed while it is followed.</summary>
+        private const int MaxNames = 100;
+
+        /// <summary>From this length of a path on, in characters, its names are taken by the folder. PATH_MAX is 4,096 bytes.</summary>
+        private const int LongPath = 1000;
+
         /// <summary>The maximum size of an extended attribute's value, bytes (xattr(7)).</summary>
         private const int MaxAttributeSize = 64 * 1024;
 
@@ -37,37 +43,48 @@ internal abstract partial class ReplacementFile
         // Whether the file was made without a name (O_TMPFILE).
         private bool _wasNameless;
 
-        // Opened at the beginning, so that a folder that cannot be synced is an error before anything is replaced.
-        private readonly SafeFileHandle? _folder;
+        // The folder by which the name is taken and which is synced; null if the name is taken by its path.
+        private SafeFileHandle? _folder;
+
+        // What the file is to be called, and what it is called until then.
+        private UnixName _name;
+        private UnixName _temporary;
 
         internal Unix(string path, FilePipeWriterOptions options, UnixCalls calls)
             : base(path, options)
         {
             _calls = calls;
-            Target? target = FindTarget(options.ReplacesLinks);
-            _existed = target is not null;
-            if (target is { Type: Libc.S_IFLNK })
-            {
-                // A link has no permissions of its own.
-                target = null;
-            }
-
+            _name = UnixName.Of(path);
             SafeFileHandle? handle = null;
             try
             {
-                // Mode 0600 if the file takes its permissions from another one: nobody else may open it before it has them.
+                // The folder that is synced is the one that gets the name, whatever becomes of the path meanwhile. If it cannot be opened,
+                // nothing is replaced. A long path has no room for a temporary name.
+                if (IsDurable || path.Length > LongPath)
+                {
+                    EnterFolder(Libc.AT_FDCWD, _name.FolderBytes);
+                }
+
+                Target? target = FindTarget(options.ReplacesLinks);
+                _existed = target is not null;
+                if (target is { Type: Libc.S_IFLNK })
+                {
+                    // A link has no permissions of its own.
+                    target = null;
+                }
+
                 handle = MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0,
-                    target is null ? (uint?)options.UnixCreateMode ?? DefaultMode : 0x180);
+                    target?.Mode & PermissionBits & ~SetIdBits ?? (uint?)options.UnixCreateMode ?? DefaultMode, target is not null);
+                Libc.FileStatus? status = StatusOf(handle);
                 if (target is { } replaced)
                 {
-                    TakeRights(handle, replaced);
+                    TakeRights(handle, replaced, status);
                     _replaced = replaced;
                 }
 
-                // After the file was created: if something is wrong with the folder, that call throws the documented exceptions.
-                _folder = IsDurable ? FolderSync.Open(calls, Folder) : null;
                 _calls.Reserve(handle, options.PreallocationSize, TargetPath);
-                Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls);
+                Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls,
+                    properties: status is { } known ? FileProperties.Of(handle, known, TargetPath) : null);
             }
             catch
             {
@@ -87,7 +104,7 @@ internal abstract partial class ReplacementFile
 
             if (TemporaryPath is null)
             {
-                long linked = _existed ? -Libc.EEXIST : _calls.LinkNameless(Backend.Handle, TargetPath);
+                long linked = _existed ? -Libc.EEXIST : _calls.LinkNameless(Backend.Handle, _name);
                 if (linked != -Libc.EEXIST || !Replaces)
                 {
                     ThrowIfFailed(linked);
@@ -99,21 +116,19 @@ internal abstract partial class ReplacementFile
                     Probe.Rare("the name of a new file has come meanwhile");
                 }
 
-                string temporary = NewTemporaryPath();
-                ThrowIfFailed(_calls.LinkNameless(Backend.Handle, temporary));
-                TemporaryPath = temporary;
+                ThrowIfFailed(WithTemporaryName(temporary => _calls.LinkNameless(Backend.Handle, temporary)));
             }
 
-            long renamed = Replaces ? _calls.Rename(TemporaryPath, TargetPath) : _calls.RenameNoReplace(TemporaryPath, TargetPath);
+            long renamed = Replaces ? _calls.Rename(_temporary, _name) : _calls.RenameNoReplace(_temporary, _name);
             if (!Replaces && renamed is -Libc.ENOSYS or -Libc.EINVAL or -Libc.EOPNOTSUPP)
             {
                 // The kernel or the file system does not know RENAME_NOREPLACE. With the link the file has its name, whatever becomes of
                 // the other one.
                 Probe.Rare("link in place of a rename that does not replace");
-                renamed = _calls.Link(TemporaryPath, TargetPath);
+                renamed = _calls.Link(_temporary, _name);
                 if (renamed >= 0)
                 {
-                    Remove(TemporaryPath);
+                    Remove(_temporary.Path);
                 }
             }
 
@@ -134,9 +149,29 @@ internal abstract partial class ReplacementFile
             ThrowIfFailed(_calls.TellFailure(Backend.Handle));
         }
 
-        private protected override void Remove(string temporaryPath) => _ = _calls.Unlink(temporaryPath);
+        private protected override void Remove(string temporaryPath) => _ = _calls.Unlink(_temporary);
 
         private protected override void Close() => _folder?.Dispose();
+
+        /// <summary>
+        /// Makes the call with a temporary name, and with another one if somebody has that: nobody can plant the names of all.
+        /// </summary>
+        private long WithTemporaryName(Func<UnixName, long> call)
+        {
+            long answer = -Libc.EEXIST;
+            for (int tries = 0; answer == -Libc.EEXIST && tries < MaxNames; tries++)
+            {
+                UnixName temporary = _name.Beside(NewTemporaryName());
+                answer = call(temporary);
+                if (answer >= 0)
+                {
+                    _temporary = temporary;
+                    TemporaryPath = temporary.Path;
+                }
+            }
+
+            return answer;
+        }
 
         /// <summary>
         /// Returns what has the name now, with links resolved unless links are replaced; <see langword="null"/> if nothing has it. Throws
@@ -144,7 +179,7 @@ internal abstract partial class ReplacementFile
         /// </summary>
         private Target? FindTarget(bool replacesLinks)
         {
-            Target? target = Look(TargetPath);
+            Target? target = Look(_name);
             if (target is not null && !Replaces)
             {
                 throw Exists();
@@ -157,8 +192,7 @@ internal abstract partial class ReplacementFile
                     return target;
                 }
 
-                FollowLink();
-                target = Look(TargetPath);
+                target = FollowLinks();
             }
 
             return target?.Type switch
@@ -172,46 +206,84 @@ internal abstract partial class ReplacementFile
         }
 
         /// <summary>
-        /// Follows links as the kernel does: <c>..</c> in a link is the parent of the folder that really contains the link. The runtime
-        /// removes <c>..</c> from the text of the path, and so finds another file if the folder is a link, too.
+        /// Makes <see cref="_name"/> what the links lead to, and returns what has that name. The kernel is asked what it finds by the path,
+        /// and the walk from link to link has to find the same: a link may be a special one of /proc, whose text leads nowhere.
         /// </summary>
-        private protected override void FollowLink()
+        /// <exception cref="IOException">The links lead nowhere, or were changed all the time.</exception>
+        private Target? FollowLinks()
         {
-            for (int links = 0; links <= MaxLinks; links++)
+            UnixName start = UnixName.Of(TargetPath);
+            if (!OperatingSystem.IsLinux())
             {
-                // One link after the other, because each is relative to its own folder.
-                if (RealPathOf(Folder) is not { } realFolder)
-                {
-                    break;
-                }
-
-                TargetPath = Path.Combine(realFolder, Path.GetFileName(TargetPath));
-                if (new FileInfo(TargetPath).LinkTarget is not { } target)
-                {
-                    // Not a link: the file, or a name that does not exist yet.
-                    return;
-                }
-
-                TargetPath = Path.Combine(realFolder, target);
+                FollowLink();
+                _name = UnixName.Of(TargetPath);
+                return Look(_name);
             }
 
-            // There are too many links, a folder does not exist, or there is no /proc.
-            base.FollowLink();
+            for (int tries = 0; tries < MaxNames; tries++)
+            {
+                Target? meant = Look(start, follows: true);
+                Walk(start);
+                Target? found = Look(_name);
+                if (found?.Type != Libc.S_IFLNK && found?.Identity == meant?.Identity)
+                {
+                    return found;
+                }
+            }
+
+            throw new IOException($"The link leads to another file than its text says, so that cannot be replaced: '{start.Path}'");
         }
 
-        /// <summary>The path without symbolic links; <see langword="null"/> if there is no such file or the path is unknown.</summary>
-        private static string? RealPathOf(string path)
+        /// <summary>
+        /// Goes from link to link as the kernel does. Each is relative to its own folder, whose <c>..</c> is the parent of the real one, so
+        /// the kernel resolves all but the last name. At the end <see cref="_folder"/> is the folder of that.
+        /// </summary>
+        private void Walk(UnixName start)
         {
-            int descriptor = OperatingSystem.IsLinux() ? LibcCalls.Open(path, Libc.O_PATH | Libc.O_CLOEXEC) : -1;
-            using SafeFileHandle file = new(descriptor, ownsHandle: true);
-            return !file.IsInvalid && FileProperties.PathOf(file) is { } real && Path.Exists(real) ? real : null;
+            _name = start;
+            EnterFolder(Libc.AT_FDCWD, start.FolderBytes);
+            for (int links = 0; links < MaxLinks && _calls.ReadLink(_name) is { } text; links++)
+            {
+                int slash = text.AsSpan().LastIndexOf((byte)'/');
+                byte[] name = [.. text.AsSpan(slash + 1), 0];
+                if (name is [0] or [(byte)'.', 0] or [(byte)'.', (byte)'.', 0])
+                {
+                    throw FileErrors.FromErrno(Libc.EISDIR, TargetPath);
+                }
+
+                _name = new UnixName(_folder, name, Path.Combine(Folder, Encoding.UTF8.GetString(text)));
+                if (slash >= 0)
+                {
+                    EnterFolder(_folder!.DangerousGetHandle().ToInt32(), [.. text.AsSpan(0, slash + 1), 0]);
+                }
+
+                TargetPath = _name.Path;
+            }
+        }
+
+        /// <summary>
+        /// Opens the folder of the name, so that it is the same one from now on: for a sync, or only to find names in it.
+        /// </summary>
+        /// <exception cref="DirectoryNotFoundException">It does not exist.</exception>
+        /// <exception cref="UnauthorizedAccessException">You may not read it, which a sync needs, or not enter it.</exception>
+        private void EnterFolder(int folder, byte[] path)
+        {
+            long descriptor = _calls.OpenFolderAt(folder, path, IsDurable || !OperatingSystem.IsLinux() ? Libc.O_RDONLY : Libc.O_PATH);
+            if (descriptor < 0)
+            {
+                throw FileErrors.OfName((int)-descriptor, TargetPath);
+            }
+
+            _folder?.Dispose();
+            _folder = new SafeFileHandle((nint)descriptor, ownsHandle: true);
+            _name = _name.Folder is null ? _name.In(_folder) : _name with { Folder = _folder };
         }
 
         // faccessat(2): a file without write permission is not replaced, although the permissions of the folder would allow it. ENOENT: it
         // was removed meanwhile, so nothing is replaced.
         private bool MayWrite()
             => OperatingSystem.IsLinux()
-                ? LibcCalls.FAccessAt(Libc.AT_FDCWD, TargetPath, Libc.W_OK, Libc.AT_EACCESS) == 0
+                ? LibcCalls.FAccessAt(_name.Descriptor, _name.Bytes, Libc.W_OK, Libc.AT_EACCESS) == 0
                     || Marshal.GetLastPInvokeError() == Libc.ENOENT
                 : (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0;
 
@@ -220,7 +292,7 @@ internal abstract partial class ReplacementFile
         /// </summary>
         private void TakeLatestRights()
         {
-            if (Look(TargetPath) is not { Type: Libc.S_IFREG } latest || latest == _replaced)
+            if (Look(_name) is not { Type: Libc.S_IFREG } latest || latest == _replaced)
             {
                 return;
             }
@@ -231,7 +303,7 @@ internal abstract partial class ReplacementFile
             }
 
             Debug.Assert(Replaces);
-            TakeRights(Backend.Handle, latest);
+            TakeRights(Backend.Handle, latest, StatusOf(Backend.Handle));
             if (IsDurable)
             {
                 // The sync of the bytes was before this.
@@ -244,26 +316,32 @@ internal abstract partial class ReplacementFile
         /// has given a file away, it may need CAP_FOWNER to change the mode (chmod(2)). If the group or the owner cannot be set, the bits
         /// that would apply to another group or owner are cleared: set-user-ID, set-group-ID and the group's bits.
         /// </summary>
-        private void TakeRights(SafeFileHandle handle, Target replaced)
+        private void TakeRights(SafeFileHandle handle, Target replaced, Libc.FileStatus? status)
         {
             uint bits = replaced.Mode & PermissionBits;
-            if (replaced.Group != GroupOf(handle) && LibcCalls.FChOwn(handle, uint.MaxValue, replaced.Group) != 0)
+            uint? mode = status?.Mode & PermissionBits;
+            if (replaced.Group != (status?.Group ?? uint.MaxValue))
             {
-                bits &= ~(SetIdBits | GroupBits);
+                mode = null;
+                if (LibcCalls.FChOwn(handle, uint.MaxValue, replaced.Group) != 0)
+                {
+                    bits &= ~(SetIdBits | GroupBits);
+                }
             }
 
-            if (OperatingSystem.IsLinux() && !TryCopyAccessList(handle))
+            if (OperatingSystem.IsLinux() && !TryCopyAccessList(handle, ref mode))
             {
                 // With a list, the group's bits are its mask (acl(5)). Without it, they would be permissions of the group itself.
                 bits &= ~GroupBits;
             }
 
-            if (LibcCalls.FChMod(handle, bits & ~SetIdBits) != 0)
+            if (mode != (bits & ~SetIdBits) && LibcCalls.FChMod(handle, bits & ~SetIdBits) != 0)
             {
                 throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
             }
 
-            if (replaced.User != LibcCalls.GetEffectiveUser() && LibcCalls.FChOwn(handle, replaced.User, uint.MaxValue) != 0)
+            if (replaced.User != (status?.User ?? LibcCalls.GetEffectiveUser())
+                && LibcCalls.FChOwn(handle, replaced.User, uint.MaxValue) != 0)
             {
                 bits &= ~SetUserBit;
             }
@@ -281,12 +359,13 @@ internal abstract partial class ReplacementFile
         /// may lack the list of that one.
         /// </summary>
         [SkipLocalsInit]
-        private bool TryCopyAccessList(SafeFileHandle handle)
+        private bool TryCopyAccessList(SafeFileHandle handle, ref uint? mode)
         {
             byte* list = stackalloc byte[MaxAttributeSize];
-            nint length = LibcCalls.GetXAttr(TargetPath, Libc.AccessList, list, MaxAttributeSize);
+            nint length = LibcCalls.GetXAttr(_name.PathBytes, Libc.AccessList, list, MaxAttributeSize);
             if (length >= 0)
             {
+                mode = null;
                 return LibcCalls.FSetXAttr(handle, Libc.AccessList, list, length, 0) == 0;
             }
 
@@ -296,13 +375,13 @@ internal abstract partial class ReplacementFile
             return hasNone;
         }
 
-        private SafeFileHandle MakeFile(bool writesThrough, uint mode)
+        private SafeFileHandle MakeFile(bool writesThrough, uint mode, bool takesRights)
         {
             int flags = writesThrough ? Libc.O_SYNC : 0;
             if (s_canLinkNameless)
             {
                 // If this fails for any reason, create a file with a temporary name, which succeeds or reports the error.
-                long descriptor = _calls.MakeNameless(Folder, flags, mode);
+                long descriptor = _calls.MakeNameless(_name, flags, mode);
                 _wasNameless = descriptor >= 0;
                 if (_wasNameless)
                 {
@@ -310,25 +389,26 @@ internal abstract partial class ReplacementFile
                 }
             }
 
-            string temporary = NewTemporaryPath();
-            SafeFileHandle handle;
-            if (OperatingSystem.IsLinux())
+            // Mode 0600 if the file takes its permissions from another one: nobody else may open it before it has them.
+            mode = takesRights ? 0x180 : mode;
+            SafeFileHandle? handle = null;
+            ThrowIfFailed(WithTemporaryName(temporary =>
             {
-                long named = _calls.MakeNew(temporary, flags, mode);
-                ThrowIfFailed(named);
-                handle = new SafeFileHandle((nint)named, ownsHandle: true);
-            }
-            else
-            {
+                if (OperatingSystem.IsLinux())
+                {
+                    long named = _calls.MakeNew(temporary, flags, mode);
+                    handle = named < 0 ? null : new SafeFileHandle((nint)named, ownsHandle: true);
+                    return named;
+                }
+
                 FileOptions options = writesThrough ? FileOptions.WriteThrough : FileOptions.None;
-                handle = new FileToOpen(temporary, FileMode.CreateNew, FileAccess.ReadWrite, FileShare.ReadWrite, options)
+                handle = new FileToOpen(temporary.Path, FileMode.CreateNew, FileAccess.ReadWrite, FileShare.ReadWrite, options)
                 {
                     CreateMode = (UnixFileMode)mode,
                 }.OpenHandle();
-            }
-
-            TemporaryPath = temporary;
-            return handle;
+                return 0;
+            }));
+            return handle!;
         }
 
         private void ThrowIfFailed(long answer)
@@ -341,10 +421,10 @@ internal abstract partial class ReplacementFile
             }
         }
 
-        private Target? Look(string path)
+        private Target? Look(in UnixName name, bool follows = false)
         {
-            const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID | Libc.STATX_CTIME;
-            int errno = FileStatus.TryGet(path, Wanted, out Libc.FileStatus status, Libc.AT_SYMLINK_NOFOLLOW) ? 0
+            const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID | Libc.STATX_CTIME | Libc.STATX_INO;
+            int errno = FileStatus.TryGet(name, Wanted, out Libc.FileStatus status, follows ? 0 : Libc.AT_SYMLINK_NOFOLLOW) ? 0
                 : OperatingSystem.IsLinux() ? Marshal.GetLastPInvokeError() : Libc.ENOSYS;
             switch (errno)
             {
@@ -352,10 +432,11 @@ internal abstract partial class ReplacementFile
                     return null;
                 case Libc.ENOSYS or Libc.EPERM:
                     // Some sandboxes refuse statx(2).
-                    return LookByRuntime(path);
+                    return LookByRuntime(name.Path);
                 default:
                     ThrowIfFailed(-errno);
-                    return new Target(status.Mode, status.User, status.Group, (status.ChangeSeconds, status.ChangeNanoseconds));
+                    return new Target(status.Mode, status.User, status.Group, (status.Device, status.Number),
+                        (status.ChangeSeconds, status.ChangeNanoseconds));
             }
         }
 
@@ -372,15 +453,18 @@ internal abstract partial class ReplacementFile
             return type == 0 ? null : new Target(type | (uint)file.UnixFileMode, LibcCalls.GetEffectiveUser(), uint.MaxValue);
         }
 
-        private static uint GroupOf(SafeFileHandle handle)
-            => FileStatus.TryGet(handle, Libc.STATX_GID, out Libc.FileStatus status) ? status.Group : uint.MaxValue;
+        private static Libc.FileStatus? StatusOf(SafeFileHandle handle)
+            => FileStatus.TryGet(handle, FileProperties.Wanted | Libc.STATX_MODE | Libc.STATX_UID | Libc.STATX_GID, out Libc.FileStatus status)
+                ? status : null;
 
         /// <summary>The attributes of the file that has the name.</summary>
         /// <param name="Mode">Type and permission bits (inode(7)).</param>
         /// <param name="User">The user ID of the owner.</param>
         /// <param name="Group">The group ID; <see cref="uint.MaxValue"/> if unknown: fchown(2) then does not change the group.</param>
+        /// <param name="Identity">st_dev and st_ino; 0 if unknown.</param>
         /// <param name="Changed">The time of the last change, also of the permissions (stx_ctime); 0 if unknown.</param>
-        private readonly record struct Target(uint Mode, uint User, uint Group, (long, uint) Changed = default)
+        private readonly record struct Target(
+            uint Mode, uint User, uint Group, (ulong, ulong) Identity = default, (long, uint) Changed = default)
         {
             internal int Type => (int)(Mode & Libc.S_IFMT);
         }

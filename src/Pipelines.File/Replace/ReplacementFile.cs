@@ -104,12 +104,13 @@ internal abstract partial class ReplacementFile : IDisposable
     {
     }
 
-    private protected string NewTemporaryPath()
-        => Path.Combine(Folder, TemporaryPrefix + RandomNumberGenerator.GetHexString(16, lowercase: true));
+    private protected string NewTemporaryPath() => Path.Combine(Folder, NewTemporaryName());
+
+    private protected static string NewTemporaryName() => TemporaryPrefix + RandomNumberGenerator.GetHexString(16, lowercase: true);
 
     private FileExistsException Exists(Exception? cause = null) => FileExistsException.At(TargetPath, cause);
 
     /// <summary>Sets <see cref="TargetPath"/> to the final target of the symbolic link that has the name.</summary>
-    private protected virtual void FollowLink()
+    private protected void FollowLink()
         => TargetPath = System.IO.File.ResolveLinkTarget(TargetPath, returnFinalTarget: true)?.FullName ?? TargetPath;
 }

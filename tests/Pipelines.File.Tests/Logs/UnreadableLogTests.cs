@@ -330,14 +330,14 @@ public sealed class UnreadableLogTests : IDisposable
     private void MakeUnlistableAgain(string folder)
     {
         File.CreateSymbolicLink(_folder.File("link"), new string('x', 300));
-        Assert.Equal(0, LibcCalls.Rename(_folder.File("link"), folder));
+        Assert.Equal(0, UnixCalls.Default.Rename(UnixName.Of(_folder.File("link")), UnixName.Of(folder)));
     }
 
     /// <summary>It can be listed, and holds what is in the hidden folder. It is missing at no moment.</summary>
     private void MakeListable(string folder)
     {
         File.CreateSymbolicLink(_folder.File("link"), _folder.File("hidden"));
-        Assert.Equal(0, LibcCalls.Rename(_folder.File("link"), folder));
+        Assert.Equal(0, UnixCalls.Default.Rename(UnixName.Of(_folder.File("link")), UnixName.Of(folder)));
     }
 
     private async Task ExpectAsync(Process process, string line)

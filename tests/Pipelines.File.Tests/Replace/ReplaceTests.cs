@@ -419,7 +419,7 @@ public sealed class ReplaceTests : IDisposable
             byte[] list = new byte[100];
             fixed (byte* first = list)
             {
-                return list[..(int)Math.Max(0, LibcCalls.GetXAttr(path, Libc.AccessList, first, list.Length))];
+                return list[..(int)Math.Max(0, LibcCalls.GetXAttr(UnixName.Of(path).Bytes, Libc.AccessList, first, list.Length))];
             }
         }
     }

@@ -91,10 +91,10 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     /// <summary>A file that was just made another way, and of which nothing is on the device.</summary>
     public void KnowNew(SafeFileHandle handle, string path) => Made((int)handle.DangerousGetHandle(), path);
 
-    internal override long OpenFolder(string path)
+    internal override long OpenFolderAt(int folder, byte[] path, int flags)
     {
         FoldersOpened++;
-        return base.OpenFolder(path);
+        return base.OpenFolderAt(folder, path, flags);
     }
 
     internal override long CloseCopy(SafeFileHandle file) => CloseError != 0 ? -CloseError : base.CloseCopy(file);
@@ -104,10 +104,10 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     internal override long Allocate(SafeFileHandle file, long length)
         => AllocateError != 0 ? -AllocateError : base.Allocate(file, length);
 
-    internal override long MakeNameless(string folder, int flags, uint mode)
-        => NamelessError != 0 ? -NamelessError : Made(base.MakeNameless(folder, flags, mode), path: null);
+    internal override long MakeNameless(in UnixName name, int flags, uint mode)
+        => NamelessError != 0 ? -NamelessError : Made(base.MakeNameless(name, flags, mode), path: null);
 
-    internal override long MakeNew(string path, int flags, uint mode) => Made(base.MakeNew(path, flags, mode), path);
+    internal override long MakeNew(in UnixName name, int flags, uint mode) => Made(base.MakeNew(name, flags, mode), name.Path);
 
     internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
     {
@@ -157,55 +157,55 @@ internal sealed unsafe class RecordedCalls : UnixCalls
         }
     }
 
-    internal override long LinkNameless(SafeFileHandle file, string path)
+    internal override long LinkNameless(SafeFileHandle file, in UnixName name)
     {
         BeforeName?.Invoke();
         BeforeName = null;
         lock (_lock)
         {
             SyncFolderTooEarly();
-            long answer = base.LinkNameless(file, path);
+            long answer = base.LinkNameless(file, name);
             if (answer == 0)
             {
-                _calls.Add(new FileCall.Link(NumberOf(file), path));
+                _calls.Add(new FileCall.Link(NumberOf(file), name.Path));
             }
 
             return answer;
         }
     }
 
-    internal override long Link(string from, string to)
-        => Recorded(base.Link(from, to), () => new FileCall.LinkName(from, to));
+    internal override long Link(in UnixName from, in UnixName to)
+        => Recorded(base.Link(from, to), new FileCall.LinkName(from.Path, to.Path));
 
-    internal override long Rename(string from, string to)
+    internal override long Rename(in UnixName from, in UnixName to)
     {
         BeforeName?.Invoke();
         BeforeName = null;
         lock (_lock)
         {
             SyncFolderTooEarly();
-            return Recorded(base.Rename(from, to), () => new FileCall.Rename(from, to));
+            return Recorded(base.Rename(from, to), new FileCall.Rename(from.Path, to.Path));
         }
     }
 
-    internal override long RenameNoReplace(string from, string to)
+    internal override long RenameNoReplace(in UnixName from, in UnixName to)
     {
         BeforeName?.Invoke();
         BeforeName = null;
         return RenameNoReplaceError != 0
             ? -RenameNoReplaceError
-            : Recorded(base.RenameNoReplace(from, to), () => new FileCall.Rename(from, to));
+            : Recorded(base.RenameNoReplace(from, to), new FileCall.Rename(from.Path, to.Path));
     }
 
-    internal override long Unlink(string path)
-        => UnlinkError != 0 ? -UnlinkError : Recorded(base.Unlink(path), () => new FileCall.Unlink(path));
+    internal override long Unlink(in UnixName name)
+        => UnlinkError != 0 ? -UnlinkError : Recorded(base.Unlink(name), new FileCall.Unlink(name.Path));
 
     internal override long SyncFolder(SafeFileHandle folder)
     {
         BeforeSyncFolder?.Invoke();
         return SyncFolderError != 0 ? -SyncFolderError
             : Mistake is PlantedMistake.NoFolderSync or PlantedMistake.FolderSyncBeforeRename ? 0
-            : Recorded(0, () => new FileCall.SyncFolder());
+            : Recorded(0, new FileCall.SyncFolder());
     }
 
     private void SyncFolderTooEarly()
@@ -240,11 +240,11 @@ internal sealed unsafe class RecordedCalls : UnixCalls
         }
     }
 
-    private long Recorded(long answer, Func<FileCall> call)
+    private long Recorded(long answer, FileCall call)
     {
         if (answer == 0)
         {
-            Record(call());
+            Record(call);
         }
 
         return answer;

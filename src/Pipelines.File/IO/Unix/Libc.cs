@@ -37,7 +37,8 @@ internal static class Libc
     internal const int EPOLL_CLOEXEC = 0x80000;
     internal const uint SPLICE_F_NONBLOCK = 2;
 
-    internal const int AT_FDCWD = -100;
+    internal static int AT_FDCWD => OperatingSystem.IsMacOS() ? -2 : -100;
+
     internal const int AT_EMPTY_PATH = 0x1000;
     internal const uint STATX_TYPE = 0x1;
     internal const uint STATX_NLINK = 0x4;

@@ -82,8 +82,11 @@ internal static unsafe partial class LibcCalls
     [LibraryImport(Library, EntryPoint = "lseek", SetLastError = true)]
     internal static partial long LSeek(SafeFileHandle file, long offset, SeekOrigin origin);
 
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int StatX(SafeFileHandle file, string path, int flags, uint mask, Libc.FileStatus* status);
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
+    internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, Libc.FileStatus* status);
+
+    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
+    internal static partial int StatX(int folder, byte[] path, int flags, uint mask, Libc.FileStatus* status);
 
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int StatX(int folder, string path, int flags, uint mask, Libc.FileStatus* status);
@@ -104,8 +107,8 @@ internal static unsafe partial class LibcCalls
     [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
     private static partial int FStatFS(SafeFileHandle file, long* status);
 
-    [LibraryImport(Library, EntryPoint = "faccessat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int FAccessAt(int folder, string path, int mode, int flags);
+    [LibraryImport(Library, EntryPoint = "faccessat", SetLastError = true)]
+    internal static partial int FAccessAt(int folder, byte[] path, int mode, int flags);
 
     [LibraryImport(Library, EntryPoint = "geteuid")]
     internal static partial uint GetEffectiveUser();
@@ -117,7 +120,7 @@ internal static unsafe partial class LibcCalls
     internal static partial int FChOwn(SafeFileHandle file, uint user, uint group);
 
     [LibraryImport(Library, EntryPoint = "getxattr", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial nint GetXAttr(string path, string name, byte* value, nint length);
+    internal static partial nint GetXAttr(byte[] path, string name, byte* value, nint length);
 
     [LibraryImport(Library, EntryPoint = "fsetxattr", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int FSetXAttr(SafeFileHandle file, string name, byte* value, nint length, int flags);
@@ -128,17 +131,24 @@ internal static unsafe partial class LibcCalls
     [LibraryImport(Library, EntryPoint = "fallocate", SetLastError = true)]
     internal static partial int FAllocate(SafeFileHandle file, int mode, long offset, long length);
 
-    [LibraryImport(Library, EntryPoint = "linkat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int LinkAt(int fromFolder, string from, int toFolder, string to, int flags);
+    /// <summary>openat(2). The mode, for O_CREAT and O_TMPFILE, works on Linux only: see <see cref="Open"/>.</summary>
+    [LibraryImport(Library, EntryPoint = "openat", SetLastError = true)]
+    internal static partial int OpenAt(int folder, byte[] path, int flags, uint mode = 0);
 
-    [LibraryImport(Library, EntryPoint = "link", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Link(string from, string to);
+    [LibraryImport(Library, EntryPoint = "readlinkat", SetLastError = true)]
+    internal static partial nint ReadLinkAt(int folder, byte[] path, byte* text, nint length);
 
-    [LibraryImport(Library, EntryPoint = "rename", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Rename(string from, string to);
+    [LibraryImport(Library, EntryPoint = "linkat", SetLastError = true)]
+    internal static partial int LinkAt(int fromFolder, byte[] from, int toFolder, byte[] to, int flags);
 
-    [LibraryImport(Library, EntryPoint = "renameat2", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int RenameAt2(int fromFolder, string from, int toFolder, string to, uint flags);
+    [LibraryImport(Library, EntryPoint = "renameat", SetLastError = true)]
+    internal static partial int RenameAt(int fromFolder, byte[] from, int toFolder, byte[] to);
+
+    [LibraryImport(Library, EntryPoint = "renameat2", SetLastError = true)]
+    internal static partial int RenameAt2(int fromFolder, byte[] from, int toFolder, byte[] to, uint flags);
+
+    [LibraryImport(Library, EntryPoint = "unlinkat", SetLastError = true)]
+    internal static partial int UnlinkAt(int folder, byte[] path, int flags);
 
     [LibraryImport(Library, EntryPoint = "unlink", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Unlink(string path);

@@ -5,13 +5,19 @@ namespace Pipelines.File.IO;
 /// </summary>
 internal unsafe partial class UnixCalls
 {
-    /// <summary>open(2) with O_TMPFILE: creates a file without a name, and returns its descriptor. Linux only.</summary>
-    internal virtual long MakeNameless(string folder, int flags, uint mode)
-        => Answer(LibcCalls.Open(folder, Libc.O_TMPFILE | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
+    /// <summary>PATH_MAX, bytes.</summary>
+    private const int MaxPath = 4096;
 
-    /// <summary>open(2) with O_CREAT and O_EXCL: creates a new file, and returns its descriptor. Linux only.</summary>
-    internal virtual long MakeNew(string path, int flags, uint mode)
-        => Answer(LibcCalls.Open(path, Libc.O_CREAT | Libc.O_EXCL | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
+    /// <summary>
+    /// openat(2) with O_TMPFILE: creates a file without a name in the folder of <paramref name="name"/>, and returns its descriptor. Linux
+    /// only.
+    /// </summary>
+    internal virtual long MakeNameless(in UnixName name, int flags, uint mode)
+        => Answer(LibcCalls.OpenAt(name.Descriptor, name.FolderBytes, Libc.O_TMPFILE | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
+
+    /// <summary>openat(2) with O_CREAT and O_EXCL: creates a new file, and returns its descriptor. Linux only.</summary>
+    internal virtual long MakeNew(in UnixName name, int flags, uint mode)
+        => Answer(LibcCalls.OpenAt(name.Descriptor, name.Bytes, Libc.O_CREAT | Libc.O_EXCL | Libc.O_RDWR | Libc.O_CLOEXEC | flags, mode));
 
     /// <summary>
     /// open(2) with O_CREAT and O_NOFOLLOW: opens a file, or makes one, and returns its descriptor. ELOOP if it is a link. Linux only.
@@ -27,31 +33,36 @@ internal unsafe partial class UnixCalls
 
     /// <summary>linkat(2): gives an open file of the library that has no name its first one. Fails if the name exists.</summary>
     /// <exception cref="ObjectDisposedException">The handle is closed.</exception>
-    internal virtual long LinkNameless(SafeFileHandle file, string path)
-        => Repeat(file, (_, file) =>
+    internal virtual long LinkNameless(SafeFileHandle file, in UnixName name)
+    {
+        UnixName to = name;
+        return Repeat(file, (_, file) =>
         {
             int descriptor = (int)file.DangerousGetHandle();
 
             // AT_EMPTY_PATH would need no /proc, but a capability (before Linux 6.10).
-            long answer = Answer(LibcCalls.LinkAt(Libc.AT_FDCWD, $"/proc/self/fd/{descriptor}", Libc.AT_FDCWD, path,
+            long answer = Answer(LibcCalls.LinkAt(Libc.AT_FDCWD, UnixName.Of($"/proc/self/fd/{descriptor}").Bytes, to.Descriptor, to.Bytes,
                 Libc.AT_SYMLINK_FOLLOW));
             return answer != -Libc.ENOENT ? answer
-                : Answer(LibcCalls.LinkAt(descriptor, string.Empty, Libc.AT_FDCWD, path, Libc.AT_EMPTY_PATH));
+                : Answer(LibcCalls.LinkAt(descriptor, [0], to.Descriptor, to.Bytes, Libc.AT_EMPTY_PATH));
         });
+    }
 
-    /// <summary>link(2): gives the file a second name. Fails if the name exists.</summary>
-    internal virtual long Link(string from, string to) => Answer(LibcCalls.Link(from, to));
+    /// <summary>linkat(2): gives the file a second name. Fails if the name exists.</summary>
+    internal virtual long Link(in UnixName from, in UnixName to)
+        => Answer(LibcCalls.LinkAt(from.Descriptor, from.Bytes, to.Descriptor, to.Bytes, 0));
 
-    /// <summary>rename(2): replaces the file of the new name.</summary>
-    internal virtual long Rename(string from, string to) => Answer(LibcCalls.Rename(from, to));
+    /// <summary>renameat(2): replaces the file of the new name.</summary>
+    internal virtual long Rename(in UnixName from, in UnixName to)
+        => Answer(LibcCalls.RenameAt(from.Descriptor, from.Bytes, to.Descriptor, to.Bytes));
 
     /// <summary>renameat2(2) with RENAME_NOREPLACE.</summary>
-    internal virtual long RenameNoReplace(string from, string to)
+    internal virtual long RenameNoReplace(in UnixName from, in UnixName to)
     {
         try
         {
             return OperatingSystem.IsLinux()
-                ? Answer(LibcCalls.RenameAt2(Libc.AT_FDCWD, from, Libc.AT_FDCWD, to, Libc.RENAME_NOREPLACE))
+                ? Answer(LibcCalls.RenameAt2(from.Descriptor, from.Bytes, to.Descriptor, to.Bytes, Libc.RENAME_NOREPLACE))
                 : -Libc.ENOSYS;
         }
         catch (EntryPointNotFoundException)
@@ -60,13 +71,21 @@ internal unsafe partial class UnixCalls
         }
     }
 
-    /// <summary>unlink(2).</summary>
-    internal virtual long Unlink(string path) => Answer(LibcCalls.Unlink(path));
+    /// <summary>unlinkat(2).</summary>
+    internal virtual long Unlink(in UnixName name) => Answer(LibcCalls.UnlinkAt(name.Descriptor, name.Bytes, 0));
 
-    /// <summary>open(2) of a folder, and of nothing else: returns a descriptor for <see cref="SyncFolder"/>.</summary>
-    internal virtual long OpenFolder(string path)
-        => Answer(LibcCalls.Open(path, Libc.O_RDONLY | Libc.O_DIRECTORY
+    /// <summary>openat(2) of a folder, and of nothing else: returns a descriptor for <see cref="SyncFolder"/>, unless the flags say O_PATH.</summary>
+    internal virtual long OpenFolderAt(int folder, byte[] path, int flags)
+        => Answer(LibcCalls.OpenAt(folder, path, flags | Libc.O_DIRECTORY
             | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
+
+    /// <summary>readlinkat(2): the text of a symbolic link; <see langword="null"/> if there is none, or it is longer than a path.</summary>
+    internal virtual byte[]? ReadLink(in UnixName name)
+    {
+        byte* text = stackalloc byte[MaxPath];
+        nint length = LibcCalls.ReadLinkAt(name.Descriptor, name.Bytes, text, MaxPath);
+        return length is < 0 or MaxPath ? null : new ReadOnlySpan<byte>(text, (int)length).ToArray();
+    }
 
     /// <summary>fsync(2): writes the names of a folder, or the permissions of a file, to the device.</summary>
     internal virtual long SyncFolder(SafeFileHandle folder) => Answer(LibcCalls.FSync(folder));

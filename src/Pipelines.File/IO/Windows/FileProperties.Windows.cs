@@ -9,7 +9,7 @@ internal readonly partial struct FileProperties
         = FileAttributes.Compressed | FileAttributes.Encrypted | FileAttributes.Offline | (FileAttributes)0x40000
             | (FileAttributes)0x400000;
 
-    /// <inheritdoc cref="Of"/>
+    /// <inheritdoc cref="Of(SafeFileHandle, string?)"/>
     internal static FileProperties OfWindows(SafeFileHandle handle, string? path, WindowsCalls calls)
     {
         FileAttributes attributes = calls.AttributesOf(handle);
