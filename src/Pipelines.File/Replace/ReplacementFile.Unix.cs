@@ -84,7 +84,7 @@ internal abstract partial class ReplacementFile
 
                 _calls.Reserve(handle, options.PreallocationSize, TargetPath);
                 Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls,
-                    properties: status is { } known ? FileProperties.Of(handle, known, TargetPath) : null);
+                    properties: OperatingSystem.IsLinux() && status is { } known ? FileProperties.Of(handle, known, TargetPath) : null);
             }
             catch
             {
@@ -154,14 +154,15 @@ internal abstract partial class ReplacementFile
         private protected override void Close() => _folder?.Dispose();
 
         /// <summary>
-        /// Makes the call with a temporary name, and with another one if somebody has that: nobody can plant the names of all.
+        /// Makes the call with a temporary name, and with another one if somebody has that.
         /// </summary>
         private long WithTemporaryName(Func<UnixName, long> call)
         {
             long answer = -Libc.EEXIST;
             for (int tries = 0; answer == -Libc.EEXIST && tries < MaxNames; tries++)
             {
-                UnixName temporary = _name.Beside(NewTemporaryName());
+                // The first one may be guessed: then somebody has it, and the next one cannot be.
+                UnixName temporary = _name.Beside(NewTemporaryName(isGuessable: tries == 0));
                 answer = call(temporary);
                 if (answer >= 0)
                 {

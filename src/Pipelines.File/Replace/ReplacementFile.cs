@@ -106,7 +106,11 @@ internal abstract partial class ReplacementFile : IDisposable
 
     private protected string NewTemporaryPath() => Path.Combine(Folder, NewTemporaryName());
 
-    private protected static string NewTemporaryName() => TemporaryPrefix + RandomNumberGenerator.GetHexString(16, lowercase: true);
+    /// <summary>A guessable name saves a system call, and is for a call that fails if somebody has the name.</summary>
+    [SuppressMessage("Security", "CA5394", Justification = "See the summary.")]
+    private protected static string NewTemporaryName(bool isGuessable = false)
+        => TemporaryPrefix + (isGuessable ? Random.Shared.GetHexString(16, lowercase: true)
+            : RandomNumberGenerator.GetHexString(16, lowercase: true));
 
     private FileExistsException Exists(Exception? cause = null) => FileExistsException.At(TargetPath, cause);
 

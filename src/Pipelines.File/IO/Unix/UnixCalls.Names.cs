@@ -74,7 +74,9 @@ internal unsafe partial class UnixCalls
     /// <summary>unlinkat(2).</summary>
     internal virtual long Unlink(in UnixName name) => Answer(LibcCalls.UnlinkAt(name.Descriptor, name.Bytes, 0));
 
-    /// <summary>openat(2) of a folder, and of nothing else: returns a descriptor for <see cref="SyncFolder"/>, unless the flags say O_PATH.</summary>
+    /// <summary>
+    /// openat(2) of a folder, and of nothing else: returns a descriptor for <see cref="SyncFolder"/>, unless the flags say O_PATH.
+    /// </summary>
     internal virtual long OpenFolderAt(int folder, byte[] path, int flags)
         => Answer(LibcCalls.OpenAt(folder, path, flags | Libc.O_DIRECTORY
             | (OperatingSystem.IsMacOS() ? Libc.O_CLOEXECOfMacOS : Libc.O_CLOEXEC)));
