@@ -40,64 +40,32 @@ public sealed partial class FilePipeWriter
     }
 
     /// <summary>
-    /// Copies the rest of the reader as one call: nobody else's bytes come between. A <see cref="FlushGuarantee.Durable"/> writer is synced
-    /// once, at the end.
-    /// </summary>
-    async Task ICopyDestination.CopyFromAsync(PipeReader source, CancellationToken cancellationToken)
-    {
-        ValueTask<FlushResult> last = default;
-        EnterCall();
-        try
-        {
-            if (await PipeCopy.CopyStepsAsync(source, new WithinTheCall(this), cancellationToken).ConfigureAwait(false))
-            {
-                last = FlushCoreAsync(_options.OfFlush, cancellationToken);
-            }
-        }
-        finally
-        {
-            LeaveCall();
-        }
-
-        _ = PipeCopy.TakesMore(await last.ConfigureAwait(false));
-    }
-
-    /// <summary>
     /// Reads the stream to its end, straight into the writer's memory, and flushes after each read. A <see cref="FlushGuarantee.Durable"/>
     /// writer is synced once, at the end. The call counts as running until the last byte is read: the stream has memory of the writer.
     /// </summary>
-    protected override async Task CopyFromAsync(Stream source, CancellationToken cancellationToken = default)
+    protected override Task CopyFromAsync(Stream source, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(source);
+        return CopyAsOneCallAsync(within => within.CopyAsync(source, cancellationToken), cancellationToken);
+    }
+
+    /// <summary>Copies the rest of the reader, as a stream is copied.</summary>
+    Task ICopyDestination.CopyFromAsync(PipeReader source, CancellationToken cancellationToken)
+        => CopyAsOneCallAsync(within => PipeCopy.CopyAsync(source, within, cancellationToken), cancellationToken);
+
+    private async Task CopyAsOneCallAsync(Func<WithinTheCall, Task> copy, CancellationToken cancellationToken)
+    {
         ValueTask<FlushResult> last;
         EnterCall();
         try
         {
-            while (true)
-            {
-                Memory<byte> room = GetRoom(MinStreamRead);
-                int read = 0;
-                try
-                {
-                    read = await source.ReadAsync(room, cancellationToken).ConfigureAwait(false);
-                }
-                finally
-                {
-                    // Also for 0 bytes: it ends the use of the memory.
-                    AdvanceRoom(read);
-                }
-
-                if (read == 0)
-                {
-                    last = FlushCoreAsync(_options.OfFlush, cancellationToken);
-                    break;
-                }
-
-                _ = PipeCopy.TakesMore(await FlushCoreAsync(FlushGuarantee.WriteBehind, cancellationToken).ConfigureAwait(false));
-            }
+            await copy(new WithinTheCall(this)).ConfigureAwait(false);
+            last = FlushCoreAsync(_options.OfFlush, cancellationToken);
         }
         finally
         {
+            // It ends the use of the memory.
+            AdvanceRoom(0);
             LeaveCall();
         }
 
@@ -150,12 +118,14 @@ public sealed partial class FilePipeWriter
         return FlushCoreAsync(guarantee, cancellationToken);
     }
 
-    /// <summary>The writer within a call of its own.</summary>
+    /// <summary>The writer within a call of its own, and with .NET's copy of a stream.</summary>
     private sealed class WithinTheCall(FilePipeWriter writer) : PipeWriter
     {
-        public override Memory<byte> GetMemory(int sizeHint = 0) => writer.GetRoom(sizeHint);
+        internal Task CopyAsync(Stream source, CancellationToken cancellationToken) => CopyFromAsync(source, cancellationToken);
 
-        public override Span<byte> GetSpan(int sizeHint = 0) => writer.GetRoom(sizeHint).Span;
+        public override Memory<byte> GetMemory(int sizeHint = 0) => writer.GetRoom(sizeHint == 0 ? MinStreamRead : sizeHint);
+
+        public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
 
         public override void Advance(int bytes) => writer.AdvanceRoom(bytes);
 

@@ -3,7 +3,7 @@ namespace Pipelines.File.Reading;
 /// <summary>A destination that makes a copy its own call.</summary>
 internal interface ICopyDestination
 {
-    /// <summary>Copies the rest of the reader: see <see cref="PipeCopy.CopyStepsAsync"/>.</summary>
+    /// <summary>Copies the rest of the reader: see <see cref="PipeCopy.CopyAsync"/>.</summary>
     Task CopyFromAsync(PipeReader source, CancellationToken cancellationToken);
 }
 
@@ -22,11 +22,9 @@ internal static class PipeCopy
         => destination is ICopyDestination own ? own.CopyFromAsync(reader, cancellationToken)
             : CopyStepsAsync(reader, destination, cancellationToken);
 
-    /// <summary>Makes the steps of a copy. Returns whether there was any.</summary>
-    internal static async Task<bool> CopyStepsAsync(PipeReader reader, PipeWriter destination, CancellationToken cancellationToken)
+    private static async Task CopyStepsAsync(PipeReader reader, PipeWriter destination, CancellationToken cancellationToken)
     {
         bool goesOn;
-        bool isAny = false;
         bool hasEnded = false;
         ReadResult read = await reader.ReadAsync(cancellationToken).ConfigureAwait(false);
         do
@@ -38,7 +36,6 @@ internal static class PipeCopy
             goesOn = copied > 0 || !isEnd;
             if (copied > 0)
             {
-                isAny = true;
                 goesOn = TakesMore(await destination.FlushAsync(cancellationToken).ConfigureAwait(false));
             }
 
@@ -55,7 +52,6 @@ internal static class PipeCopy
             }
         }
         while (goesOn);
-        return isAny;
     }
 
     /// <summary>

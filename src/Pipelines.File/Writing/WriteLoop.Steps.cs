@@ -20,11 +20,17 @@ internal sealed partial class WriteLoop
     // The maximum duration of StayAwake, in Stopwatch ticks: 100 µs, in which dozens of continuations run.
     private static readonly long s_awakeTicks = Stopwatch.Frequency / 10_000;
 
+    // Rented before anybody counts on the loop: waking it must not fail. Owned by the step that runs. A caller's memory pool gets its
+    // memory back after a write, and its code runs on the application's threads only.
+    private readonly FileRequest _request = Rent(file, options);
+
     // The flushes that a step has served, while it ends.
     private readonly List<PendingResult<FlushResult>> _reached = [];
 
-    // The step that runs. With ResumesOnPool, under the lock: whether it is over, and an application's thread is to go on.
+    // Changed under the lock, by the thread that wakes the loop or ends a step.
     private Step _step;
+
+    // With ResumesOnPool, under the lock: whether the step is over, and an application's thread is to go on.
     private bool _isOver;
 
     // The number of bytes that were written when the last write began, and the number of flushes handed over since then.
@@ -36,15 +42,22 @@ internal sealed partial class WriteLoop
 
     private enum Step
     {
+        /// <summary>None is due, and whoever finds one due wakes the loop.</summary>
         Sleep,
+
         Write,
         Sync,
+
+        /// <summary>Everything is written or given up, and only the name and the closing follow.</summary>
         Close,
+
+        /// <summary>File and memory are released.</summary>
+        Closed,
     }
 
     private bool GoesOn => Error is null && !IsAborted;
 
-    private bool IsAllWritten => _queue.Written == _queue.Flushed;
+    private bool IsAllWritten => queue.Written == queue.Flushed;
 
     // What is to be done next.
     private Step NextStepLocked
@@ -58,29 +71,43 @@ internal sealed partial class WriteLoop
 
             // A flush that waits for a sync lets one more write go first, so that other flushes share its sync. It does not let a second
             // one go first: others that keep writing must not delay it for ever.
-            if (!IsAllWritten && !_flushes.WantsSync(_writtenBefore))
+            if (!IsAllWritten && !flushes.WantsSync(_writtenBefore))
             {
                 return Step.Write;
             }
 
-            bool isLast = IsCompleted && IsAllWritten && _options.FlushGuarantee == FlushGuarantee.Durable
-                && !(_isGivenUp && _file.IsUnfinished);
-            return Synced < _queue.Written && (isLast || _flushes.WantsSync(_queue.Written)) ? Step.Sync
+            bool isLast = IsCompleted && IsAllWritten && options.FlushGuarantee == FlushGuarantee.Durable
+                && !(_isGivenUp && file.IsUnfinished);
+            return Synced < queue.Written && (isLast || flushes.WantsSync(queue.Written)) ? Step.Sync
                 : IsCompleted ? Step.Close : Step.Sleep;
         }
     }
 
-    /// <summary>A step is over: goes on to the next one. With a caller's pool that is an application's thread's to do.</summary>
+    /// <summary>
+    /// Whether the loop sleeps and a step is due. If so, that step has begun, and the caller has to wake the loop without the lock.
+    /// </summary>
+    internal bool TryWakeLocked() => _step == Step.Sleep && TryBeginLocked();
+
+    /// <summary>Wakes the loop, if that is due: it runs on this thread up to its first call that is not to be made here.</summary>
+    internal void WakeIf(bool isDue, Here here = Here.None)
+    {
+        if (isDue)
+        {
+            GoOn(here);
+        }
+    }
+
+    /// <summary>A step is over: goes on to the next one.</summary>
     void IRequestOwner.OnEnded(FileRequest request)
     {
         if (_step == Step.Close)
         {
             Close(isFileClosed: true);
-            return;
         }
-
-        End();
-        GoOn(Here.None);
+        else if (TryEnd())
+        {
+            GoOn(Here.None);
+        }
     }
 
     /// <summary>
@@ -114,83 +141,83 @@ internal sealed partial class WriteLoop
         _request.End();
     }
 
+    private static FileRequest Rent(WriterFile file, FilePipeWriterOptions options)
+    {
+        FileRequest request = file.Opened.Rent();
+        request.ResumesOnPool = options.Pool is not null;
+        return request;
+    }
+
     /// <summary>
-    /// Writes all, then syncs what waits for a sync. When the writer is completed: syncs, and closes the file, which gives it its name. The
-    /// order keeps the file valid after a power failure: the bytes, a sync that covers them and the length, the name. Returns when nothing
-    /// is due, or another thread has a step, whose end goes on.
+    /// Performs the step that has begun, and those after it: writes all, then syncs what waits for a sync. When the writer is completed:
+    /// syncs, and closes the file, which gives it its name. The order keeps the file valid after a power failure: the bytes, a sync that
+    /// covers them and the length, the name. Returns when nothing is due, or another thread has a step, whose end goes on.
     /// </summary>
     private void GoOn(Here here)
     {
-        while (Begin() is not Step.Sleep)
+        do
         {
-            if (_step == Step.Close)
+            // From here on Abort is too late. This may be the thread of a caller of CompleteAsync, which must not wait.
+            if (_step == Step.Close && (here == Here.All || !file.MayWaitToClose(queue.Written)))
             {
-                // From here on Abort is too late. This may be the thread of a caller of CompleteAsync, which must not wait.
-                if (here == Here.All || !_file.MayWaitToClose(_queue.Written))
-                {
-                    Close(isFileClosed: false);
-                    return;
-                }
-
-                _request.BeginStep(CloseFile);
-            }
-            else if ((here == Here.All || (here == Here.Writes && _step == Step.Write))
-                && _file.Opened.CanSeek && _file.Opened.Try(_request, mayWait: true))
-            {
-                End();
-                continue;
+                Close(isFileClosed: false);
+                return;
             }
 
-            _file.Opened.Run(_request, this);
-            return;
+            bool isHere = here == Here.All || (here == Here.Writes && _step == Step.Write);
+            if (!isHere || !file.Opened.CanSeek || !file.Opened.Try(_request, mayWait: true))
+            {
+                file.Opened.Run(_request, this);
+                return;
+            }
         }
+        while (TryEnd());
     }
 
-    /// <summary>Sets the request up for the next step, and returns it. <see cref="Step.Sleep"/>: nothing is to be done.</summary>
-    private Step Begin()
+    /// <summary>Sets the request up for the next step. Returns whether there is one: if not, the next thread may wake the loop.</summary>
+    private bool TryBeginLocked()
     {
-        lock (this)
+        Debug.Assert(Monitor.IsEntered(this));
+        _step = NextStepLocked;
+        switch (_step)
         {
-            Debug.Assert(_stage == Stage.Running);
-            Step step = _step = NextStepLocked;
-            _stage = step == Step.Sleep ? Stage.Asleep : step == Step.Close ? Stage.Closing : Stage.Running;
-            if (step == Step.Write)
-            {
-                _writtenBefore = _queue.Written;
-                _request.Begin(FileRequestKind.Write, _file.Offset + _queue.Written);
-                _queue.BeginWriteLocked(_request);
-                Debug.Assert(_request.Length > 0 && _request.Length <= _queue.Flushed - _queue.Written);
+            case Step.Write:
+                _writtenBefore = queue.Written;
+                _request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
+                queue.BeginWriteLocked(_request);
+                Debug.Assert(_request.Length > 0 && _request.Length <= queue.Flushed - queue.Written);
                 FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
                 _flushesInQueue = 0;
-                _stepBegan = _writes.Begin(_file.Volume);
-            }
-            else if (step == Step.Sync)
-            {
-                Debug.Assert(Synced < _queue.Written);
+                break;
+            case Step.Sync:
+                Debug.Assert(Synced < queue.Written);
                 _request.Begin(FileRequestKind.Sync, offset: 0);
-                _stepBegan = _writes.Begin(_file.Volume);
-            }
-
-            // Asleep: from here on the next thread may run.
-            return step;
+                break;
+            case Step.Close:
+                _request.BeginStep(CloseFile);
+                break;
         }
+
+        _stepBegan = _step is Step.Write or Step.Sync ? writes.Begin(file.Volume) : 0;
+        return _step != Step.Sleep;
     }
 
     /// <summary>
     /// Records the result of a write or a sync, frees the segments that are written, and completes the flushes that have reached their
     /// target. After a failure nothing more is written: it frees all flushed segments and completes all flushes. A canceled step has moved
-    /// no bytes, and is repeated if it is still due. A caller's pool has its memory back before a flush completes.
+    /// no bytes, and is repeated if it is still due. A caller's pool has its memory back before a flush completes. Returns whether another
+    /// step has begun.
     /// </summary>
-    private void End()
+    private bool TryEnd()
     {
-        _writes.End(_file.Volume, _stepBegan, _request.Length);
+        writes.End(file.Volume, _stepBegan, _request.Length);
         _request.Clear();
         FileSegment? freed;
         Exception? error;
         int waiting;
         lock (this)
         {
-            waiting = _flushes.Count;
+            waiting = flushes.Count;
             if (_request.Error is not null)
             {
                 FailLocked(_request.Error);
@@ -205,10 +232,10 @@ internal sealed partial class WriteLoop
             }
 
             error = Error;
-            Debug.Assert(Synced <= _queue.Written && _queue.Written <= _queue.Flushed && _queue.Flushed <= _queue.Advanced);
-            _flushes.TakeReached(
-                error is null ? _queue.Written : long.MaxValue, error is null ? Synced : long.MaxValue, _reached);
-            freed = error is null ? _queue.TakeWrittenLocked() : _queue.DropFlushedLocked();
+            Debug.Assert(Synced <= queue.Written && queue.Written <= queue.Flushed && queue.Flushed <= queue.Advanced);
+            flushes.TakeReached(
+                error is null ? queue.Written : long.MaxValue, error is null ? Synced : long.MaxValue, _reached);
+            freed = error is null ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
         }
 
         _ = SegmentPool.Shared.Return(freed);
@@ -217,6 +244,11 @@ internal sealed partial class WriteLoop
         {
             StayAwake(waiting);
         }
+
+        lock (this)
+        {
+            return TryBeginLocked();
+        }
     }
 
     private void OnDoneLocked()
@@ -224,16 +256,16 @@ internal sealed partial class WriteLoop
         if (_step == Step.Sync)
         {
             // Nothing was written since the sync began. A flush that came meanwhile needs the next sync.
-            Synced = _queue.Written;
+            Synced = queue.Written;
         }
         else if (_request.Transferred == 0)
         {
-            FailLocked(new IOException($"The system took none of {_request.Length} bytes and named no error : '{_file.Opened.Path}'"));
+            FailLocked(new IOException($"The system took none of {_request.Length} bytes and named no error : '{file.Opened.Path}'"));
         }
         else
         {
-            _queue.OnWrittenLocked(_request.Transferred);
-            _file.OnWritten(_queue.Written);
+            queue.OnWrittenLocked(_request.Transferred);
+            file.OnWritten(queue.Written);
         }
     }
 
@@ -257,7 +289,7 @@ internal sealed partial class WriteLoop
     {
         long now = Stopwatch.GetTimestamp();
         long end = now + Math.Min((now - _stepBegan) / 2, s_awakeTicks);
-        while (_flushes.Count < wanted && _queue.Flushed - _queue.Written < EnoughBytes && GoesOn && !IsCompleted
+        while (flushes.Count < wanted && queue.Flushed - queue.Written < EnoughBytes && GoesOn && !IsCompleted
             && Stopwatch.GetTimestamp() < end)
         {
             // It yields instead of spinning: a thread that is going to flush may be waiting for this very processor.
@@ -273,13 +305,12 @@ internal sealed partial class WriteLoop
         Exception? reason;
         lock (this)
         {
-            Debug.Assert(_stage == Stage.Closing);
-            _flushes.TakeReached(long.MaxValue, long.MaxValue, _reached);
-            freed = _queue.ReleaseAllLocked(IsAborted, out held);
+            flushes.TakeReached(long.MaxValue, long.MaxValue, _reached);
+            freed = queue.ReleaseAllLocked(IsAborted, out held);
             reason = Error;
         }
 
-        _file.Opened.Return(_request);
+        file.Opened.Return(_request);
         if (!isFileClosed)
         {
             CloseFile();
@@ -291,7 +322,7 @@ internal sealed partial class WriteLoop
         lock (this)
         {
             FailLocked(poolError);
-            _stage = Stage.Closed;
+            _step = Step.Closed;
             TellReleaseLocked();
         }
     }
@@ -300,11 +331,11 @@ internal sealed partial class WriteLoop
     private void CloseFile()
     {
         // What this says does not change from the beginning of the closing on.
-        bool takesName = _file.IsUnfinished && GoesOn && IsAllWritten && !_isGivenUp;
-        Debug.Assert(!takesName || _options.FlushGuarantee != FlushGuarantee.Durable || Synced == _queue.Written);
+        bool takesName = file.IsUnfinished && GoesOn && IsAllWritten && !_isGivenUp;
+        Debug.Assert(!takesName || options.FlushGuarantee != FlushGuarantee.Durable || Synced == queue.Written);
         try
         {
-            _file.Close(_queue.Written, takesName);
+            file.Close(queue.Written, takesName);
         }
         catch (Exception e)
         {

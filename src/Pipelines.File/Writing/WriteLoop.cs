@@ -1,7 +1,4 @@
-using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
-using Pipelines.File.Memory;
-using Pipelines.File.Threading;
 
 namespace Pipelines.File.Writing;
 
@@ -24,57 +21,23 @@ internal enum Here
 /// of the queue, and the file.
 /// </summary>
 /// <remarks>Methods whose names end in Locked are called under the lock. Under it no code waits and no caller's code runs.</remarks>
-internal sealed partial class WriteLoop : IRequestOwner, IThreadPoolWorkItem
+/// <param name="file">Where the bytes go.</param>
+/// <param name="queue">The bytes.</param>
+/// <param name="flushes">The flushes that wait for them.</param>
+/// <param name="options">What the writer promises, and where its segments come from.</param>
+/// <param name="writes">How fast writes are at this moment.</param>
+internal sealed partial class WriteLoop(
+    WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options, FastWrites writes)
+    : IRequestOwner, IThreadPoolWorkItem
 {
-    private readonly WriterFile _file;
-    private readonly WriteQueue _queue;
-    private readonly FlushWaiters _flushes;
-    private readonly FilePipeWriterOptions _options;
-    private readonly FastWrites _writes;
-
-    // The loop's one request, owned by the step that runs. Rented before anybody counts on the loop: waking it must not fail.
-    private readonly FileRequest _request;
-
-    private Stage _stage;
-
     // Whether the writer was completed with an exception.
     private bool _isGivenUp;
 
     // Completed when everything is released; null if nobody awaits that.
     private TaskCompletionSource? _release;
 
-    /// <param name="file">Where the bytes go.</param>
-    /// <param name="queue">The bytes.</param>
-    /// <param name="flushes">The flushes that wait for them.</param>
-    /// <param name="options">What the writer promises, and where its segments come from.</param>
-    /// <param name="writes">How fast writes are at this moment.</param>
-    internal WriteLoop(WriterFile file, WriteQueue queue, FlushWaiters flushes, FilePipeWriterOptions options, FastWrites writes)
-    {
-        (_file, _queue, _flushes, _options, _writes) = (file, queue, flushes, options, writes);
-        Synced = file.IsChanged ? -1 : 0;
-        _request = file.Opened.Rent();
-
-        // A caller's memory pool gets its memory back after a write, and its code runs on the application's threads only.
-        _request.ResumesOnPool = options.Pool is not null;
-    }
-
-    private enum Stage
-    {
-        /// <summary>No step is due, and whoever finds one due wakes the loop.</summary>
-        Asleep,
-
-        /// <summary>A step runs or is about to.</summary>
-        Running,
-
-        /// <summary>Everything is written or given up, and only the name and the closing follow.</summary>
-        Closing,
-
-        /// <summary>File and memory are released.</summary>
-        Closed,
-    }
-
     /// <inheritdoc cref="WriteQueue.IsCompleted"/>
-    internal bool IsCompleted => _queue.IsCompleted;
+    internal bool IsCompleted => queue.IsCompleted;
 
     /// <summary>The first error: nothing is written after it.</summary>
     internal Exception? Error { get; private set; }
@@ -86,10 +49,10 @@ internal sealed partial class WriteLoop : IRequestOwner, IThreadPoolWorkItem
     /// The number of written bytes that are on the device. It is -1 if the file was made, emptied or cut: then a sync is due even if
     /// nothing was written.
     /// </summary>
-    internal long Synced { get; private set; }
+    internal long Synced { get; private set; } = file.IsChanged ? -1 : 0;
 
     // After Abort nobody waits for a call that may never end.
-    private bool IsReleased => _stage == Stage.Closed || (IsAborted && !_file.Opened.EndsWrites);
+    private bool IsReleased => _step == Step.Closed || (IsAborted && !file.Opened.EndsWrites);
 
     internal static OperationCanceledException AbortedException() => new("The writer was aborted.");
 
@@ -98,17 +61,17 @@ internal sealed partial class WriteLoop : IRequestOwner, IThreadPoolWorkItem
     /// short and only copies memory.
     /// </summary>
     internal bool MayWriteHereLocked()
-        => _stage == Stage.Asleep && _file.WritesToMemory && _queue.Flushed - _queue.Written <= FastWrites.MaxBytes
-            && _writes.AreExpected(_file.Volume);
+        => _step == Step.Sleep && file.WritesToMemory && queue.Flushed - queue.Written <= FastWrites.MaxBytes
+            && writes.AreExpected(file.Volume);
 
     /// <summary>Hands over the bytes that were advanced over. Called by the writer's caller.</summary>
     internal void HandOverLocked()
     {
         Debug.Assert(Monitor.IsEntered(this));
-        if (_queue.Advanced > _queue.Flushed)
+        if (queue.Advanced > queue.Flushed)
         {
             _flushesInQueue++;
-            _queue.FlushLocked();
+            queue.FlushLocked();
         }
     }
 
@@ -119,7 +82,7 @@ internal sealed partial class WriteLoop : IRequestOwner, IThreadPoolWorkItem
     internal void FinishLocked(bool isGivenUp)
     {
         Debug.Assert(Monitor.IsEntered(this));
-        _queue.Complete();
+        queue.Complete();
         _isGivenUp = isGivenUp;
     }
 
@@ -130,46 +93,22 @@ internal sealed partial class WriteLoop : IRequestOwner, IThreadPoolWorkItem
     internal bool TryAbortLocked(out FileRequest? running)
     {
         Debug.Assert(Monitor.IsEntered(this));
-        running = _stage == Stage.Running ? _request : null;
+        running = _step == Step.Sleep ? null : _request;
 
         // Too late: a file that gets its name, or is being closed, has all its bytes already.
-        if (IsAborted || _stage >= Stage.Closing)
+        if (IsAborted || _step >= Step.Close)
         {
             return false;
         }
 
         IsAborted = true;
-        _queue.Complete();
+        queue.Complete();
         if (IsReleased)
         {
             TellReleaseLocked();
         }
 
         return true;
-    }
-
-    /// <summary>
-    /// Whether the loop sleeps and a step is due. If so, it counts as running, and the caller has to wake it without the lock.
-    /// </summary>
-    internal bool TryWakeLocked()
-    {
-        Debug.Assert(Monitor.IsEntered(this));
-        if (_stage != Stage.Asleep || NextStepLocked == Step.Sleep)
-        {
-            return false;
-        }
-
-        _stage = Stage.Running;
-        return true;
-    }
-
-    /// <summary>Wakes the loop, if that is due: it runs on this thread up to its first call that is not to be made here.</summary>
-    internal void WakeIf(bool isDue, Here here = Here.None)
-    {
-        if (isDue)
-        {
-            GoOn(here);
-        }
     }
 
     /// <summary>Returns a task that completes when file and memory are released.</summary>
