@@ -156,7 +156,8 @@ public sealed class FileLock : IDisposable
 
         // SMB answers EACCES if somebody has the lock, as fcntl(2) may. On a local file system it is a refusal.
         int errno = (int)-answer;
-        bool isHeld = IsHeld(errno) || (errno == Libc.EACCES && OperatingSystem.IsLinux() && !LocalFileSystems.TakeWrites(handle));
+        bool isHeld = IsHeld(errno) || (errno == Libc.EACCES && OperatingSystem.IsLinux()
+            && !LocalFileSystems.TakeWrites(FileProperties.Of(handle, fullPath)));
         Release(handle, key);
         return isHeld ? null : throw new IOException(
             $"The file cannot be locked, so nobody can tell whether another process uses it, too: {Marshal.GetPInvokeErrorMessage(errno)} "

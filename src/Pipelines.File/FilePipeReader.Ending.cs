@@ -33,11 +33,13 @@ public sealed partial class FilePipeReader
 
     /// <summary>
     /// Ends the reader and closes the file. A pending read ends at once with <see cref="InvalidOperationException"/>. This method does not
-    /// wait for a system call that still runs; the call's end releases memory and handle.
+    /// wait for a system call that still runs; the call's end releases memory and handle. Nor does it close what may take long: a thread of
+    /// the library closes a file that was deleted, or that a server has.
     /// </summary>
     /// <remarks>
-    /// A buffer that you still hold is not reused: it stays as it is until your next <see cref="AdvanceTo(SequencePosition)"/>, which
-    /// throws. Without that call the garbage collector takes the memory.
+    /// A buffer that you still hold is not reused: it stays as it is, and the garbage collector takes the memory. The memory of a pool of
+    /// yours (<see cref="FilePipeReaderOptions.Pool"/>) is given back to it at once, as the reader of
+    /// <see cref="PipeReader.Create(Stream, StreamPipeReaderOptions?)"/> does.
     /// </remarks>
     /// <param name="exception">Ignored, because no writer is there to see it.</param>
     public override void Complete(Exception? exception = null)
@@ -140,6 +142,20 @@ public sealed partial class FilePipeReader
             OpenedFile.SetPosition(Position);
         }
 
+        if (!_leaveOpen && OpenedFile.IsClosedElsewhere())
+        {
+            _ = WaitingCall<bool>.RunAsync(WaitKind.Open, Close);
+        }
+        else
+        {
+            Close();
+        }
+
+        return poolError;
+    }
+
+    private bool Close()
+    {
         OpenedFile.Release(closeHandle: !_leaveOpen);
         lock (_buffer)
         {
@@ -147,7 +163,7 @@ public sealed partial class FilePipeReader
             _loop?.EndReleaseLocked();
         }
 
-        return poolError;
+        return true;
     }
 
     /// <summary>

@@ -136,7 +136,8 @@ public sealed partial class FilePipeReader
 
         if (options.Follow)
         {
-            backend = FollowedFile.Of(backend, isOpenedByPath ? backend.GivenPath : null, options.FollowInterval);
+            backend = FollowedFile.Of(
+                backend, isOpenedByPath ? backend.GivenPath : null, options.FollowInterval, closeHandle: isOpenedByPath);
         }
 
         if (backend.SharesPosition)

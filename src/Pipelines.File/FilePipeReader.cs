@@ -127,35 +127,26 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
     {
         FileSegment? freed;
-        bool readsAhead = false;
-        bool isCompleted;
+        bool readsAhead;
         lock (_buffer)
         {
-            isCompleted = _isCompleted;
-            if (isCompleted)
+            if (_isCompleted)
             {
-                // This call ends the caller's use of its last buffer, so the segments can be reused.
-                freed = _buffer.EndCallersUseLocked();
+                throw CompletedException();
             }
-            else if (consumed.GetObject() is null || examined.GetObject() is null)
+
+            if (consumed.GetObject() is null || examined.GetObject() is null)
             {
                 // Positions of an empty buffer: there is nothing to advance over.
                 return;
             }
-            else
-            {
-                freed = _buffer.AdvanceToLocked(consumed, examined);
-                readsAhead = TryBeginReadAheadLocked();
-            }
+
+            freed = _buffer.AdvanceToLocked(consumed, examined);
+            readsAhead = TryBeginReadAheadLocked();
         }
 
         Exception? poolError = SegmentPool.Shared.Return(freed);
         _loop?.WakeIf(readsAhead);
-        if (isCompleted)
-        {
-            throw CompletedException();
-        }
-
         if (poolError is not null)
         {
             ExceptionDispatchInfo.Throw(poolError);

@@ -61,7 +61,7 @@ public sealed class SharedFile : IDisposable
     /// Whether <see cref="IsCurrent"/> sees every change of the file at once: on Linux, on file systems that no other computer changes.
     /// Only such a file should be kept open for later requests. (statfs(2).)
     /// </summary>
-    public bool TellsChanges => IsVersionKnown && LocalFileSystems.Hold(Handle);
+    public bool TellsChanges => IsVersionKnown && LocalFileSystems.Hold(_file.Properties);
 
     private bool IsVersionKnown => OperatingSystem.IsLinux() && _version.Identity != default;
 
@@ -78,6 +78,7 @@ public sealed class SharedFile : IDisposable
     public static SharedFile Open(string path)
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
+        FileOpening.ThrowIfNotSupported(FilePipeBackend.Auto);
         string full = System.IO.Path.GetFullPath(path);
         if (FileStatus.TypeOf(full) is not (0 or Libc.S_IFREG or Libc.S_IFDIR))
         {
@@ -145,8 +146,8 @@ public sealed class SharedFile : IDisposable
     }
 
     /// <summary>
-    /// Closes the file. If it was deleted, a thread of the library closes it, because the system then frees its blocks, which takes seconds
-    /// for gigabytes.
+    /// Closes the file. A thread of the library does it if the file was deleted, because the system then frees its blocks, which takes
+    /// seconds for gigabytes, or if a server has it.
     /// </summary>
     public void Dispose()
     {
@@ -155,18 +156,19 @@ public sealed class SharedFile : IDisposable
             return;
         }
 
-        // The caller may have closed the handle.
-        if (Handle.IsClosed || !FileStatus.TryGet(Handle, Libc.STATX_NLINK, out Libc.FileStatus status) || status.Links > 0)
+        if (_file.IsClosedElsewhere())
         {
-            _file.Release(closeHandle: true);
+            _ = WaitingCall<bool>.RunAsync(WaitKind.Open, Close);
         }
         else
         {
-            _ = WaitingCall<bool>.RunAsync(WaitKind.Open, () =>
-            {
-                _file.Release(closeHandle: true);
-                return true;
-            });
+            Close();
+        }
+
+        bool Close()
+        {
+            _file.Release(closeHandle: true);
+            return true;
         }
     }
 

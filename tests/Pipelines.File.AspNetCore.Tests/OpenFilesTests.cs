@@ -28,7 +28,8 @@ public sealed class OpenFilesTests : IDisposable
         Add("any.txt", 1);
         using Microsoft.Win32.SafeHandles.SafeFileHandle any = File.OpenHandle(PathOf("any.txt"));
         Assert.SkipUnless(
-            Pipelines.File.IO.LocalFileSystems.Hold(any), "The temporary folder lies on a file system that is not known to be local.");
+            Pipelines.File.IO.LocalFileSystems.Hold(Pipelines.File.IO.FileProperties.Of(any, null)),
+            "The temporary folder lies on a file system that is not known to be local.");
     }
 
     public void Dispose() => Directory.Delete(_root, recursive: true);

@@ -89,7 +89,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
         // inotify does not report every change if the file can change without this kernel's knowledge, as on a network file system. Every
         // write to a file of an overlay goes through the overlay.
-        _watch = LocalFileSystems.TakeWrites(Handle) ? new FileWatch(this) : null;
+        _watch = LocalFileSystems.TakeWrites(Properties) ? new FileWatch(this) : null;
 
         // The looks must not run in the caller's ExecutionContext. The timer is due at once so that the runtime starts its timer thread
         // now: it does that for the first timer that is due, and ends the process if it cannot.
@@ -120,16 +120,33 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     /// <param name="file">The file.</param>
     /// <param name="path">The full path that it was opened by; <see langword="null"/> if only the length matters.</param>
     /// <param name="interval">How often to look if the system does not report changes.</param>
-    internal static OpenedFile Of(OpenedFile file, string? path, TimeSpan interval)
-        => file.Properties is { IsRegular: true, CanSeek: true, KnownLength: not null }
-            ? new FollowedFile(file, path, Math.Max(1, (int)interval.TotalMilliseconds))
-            : file;
+    /// <param name="closeHandle">Whether to close the file if this throws.</param>
+    /// <exception cref="IOException">The system has nothing left to wait with.</exception>
+    internal static OpenedFile Of(OpenedFile file, string? path, TimeSpan interval, bool closeHandle = false)
+    {
+        if (file.Properties is not { IsRegular: true, CanSeek: true, KnownLength: not null })
+        {
+            return file;
+        }
+
+        try
+        {
+            return new FollowedFile(file, path, Math.Max(1, (int)interval.TotalMilliseconds));
+        }
+        catch (OutOfMemoryException e)
+        {
+            // The first timer of a process needs descriptors.
+            IOException error = new($"The system has no descriptor or thread left to wait with for more of the file: '{file.Path}'", e);
+            file.Release(closeHandle);
+            throw error;
+        }
+    }
 
     internal override FileRequest Rent() => _file.Rent();
 
     internal override void Return(FileRequest request) => _file.Return(request);
 
-    internal override bool Try(FileRequest request, bool mayWait)
+    private protected override bool TryPerform(FileRequest request, bool mayWait)
     {
         bool isOver = _file.Try(request, mayWait);
         _hasFoundEnd = isOver && HasFoundEnd(request);

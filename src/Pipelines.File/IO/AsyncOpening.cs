@@ -63,7 +63,8 @@ internal static class AsyncOpening
         {
             // A call that was canceled while it was queued opens nothing: that could empty a file.
             cancellationToken.ThrowIfCancellationRequested();
-            return !FileOpening.IsLinux || fifo is not { IsForFifo: true } ? open(null) : fifo.TryOpen() is { } side ? open(side) : null;
+            return !OperatingSystem.IsLinux() || fifo is not { IsForFifo: true } ? open(null)
+                : fifo.TryOpen() is { } side ? open(side) : null;
         }
     }
 }

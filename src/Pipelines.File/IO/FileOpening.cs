@@ -3,17 +3,13 @@ namespace Pipelines.File.IO;
 /// <summary>Opens files and chooses their back end.</summary>
 internal static class FileOpening
 {
-    // In 32-bit processes the system calls, which are declared for 64 bits, are not used.
-    [SupportedOSPlatformGuard("linux")]
-    internal static bool IsLinux => OperatingSystem.IsLinux() && Environment.Is64BitProcess;
-
     /// <summary>Opens a file by path, with the exceptions of <see cref="FileStream"/>.</summary>
     /// <exception cref="FileExistsException">The mode is <see cref="FileMode.CreateNew"/>, and the file exists.</exception>
     internal static OpenedFile Open(in FileToOpen given)
     {
         ArgumentException.ThrowIfNullOrEmpty(given.Path, "path");
         ThrowIfNotSupported(given.Backend);
-        if (given.Mode == FileMode.Append && !OperatingSystem.IsWindows() && !IsLinux)
+        if (given.Mode == FileMode.Append && !OperatingSystem.IsWindows() && !OperatingSystem.IsLinux())
         {
             throw new PlatformNotSupportedException($"{nameof(FileMode)}.{nameof(FileMode.Append)} is not supported here, "
                 + "because .NET cannot let the system put every write at the end of the file.");
@@ -49,7 +45,8 @@ internal static class FileOpening
 
         // If the parent process has closed the descriptor (<&-), its number may belong to a file that this process opened. Such a file has
         // FD_CLOEXEC, and a descriptor that was inherited through exec has not.
-        if (OperatingSystem.IsWindows() ? number is 0 or -1 : IsLinux && LibcCalls.FCntl(handle, Libc.F_GETFD, 0) is < 0 or Libc.FD_CLOEXEC)
+        if (OperatingSystem.IsWindows() ? number is 0 or -1
+            : OperatingSystem.IsLinux() && LibcCalls.FCntl(handle, Libc.F_GETFD, 0) is < 0 or Libc.FD_CLOEXEC)
         {
             throw new IOException($"This process has no standard {(isOutput ? "output" : "input")}.");
         }
@@ -70,7 +67,7 @@ internal static class FileOpening
             throw new ArgumentException("The handle is invalid.", nameof(handle));
         }
 
-        int flags = IsLinux && LibcCalls.TryGetFlags(handle, out int told) ? told
+        int flags = OperatingSystem.IsLinux() && LibcCalls.TryGetFlags(handle, out int told) ? told
             : access == FileAccess.Read ? Libc.O_RDONLY : Libc.O_WRONLY;
         RequireAccess(handle, access, flags);
         OverlappedOpening.ThrowIfUnbuffered(OperatingSystem.IsWindows() && WindowsCalls.IsUnbuffered(handle));
@@ -97,7 +94,7 @@ internal static class FileOpening
         FileProperties? properties = null)
     {
         FileProperties file = properties ?? FileProperties.Of(handle, path);
-        return requested != FilePipeBackend.Portable && IsLinux
+        return requested != FilePipeBackend.Portable && OperatingSystem.IsLinux()
             ? new UnixFile(handle, path, file, calls) { Appends = appends, SharesPosition = sharesPosition }
             : requested != FilePipeBackend.Portable && OperatingSystem.IsWindows() && handle.IsAsync
                 ? new OverlappedFile(handle, path, file) { Appends = appends, SharesPosition = sharesPosition }
@@ -109,7 +106,7 @@ internal static class FileOpening
     private static OpenedFile OpenUnix(in FileToOpen file, bool isMissing)
     {
         // The runtime ignores most errors of fallocate(2), which may say that the device fails.
-        bool reserves = IsLinux && file.Mode is FileMode.Create or FileMode.CreateNew;
+        bool reserves = OperatingSystem.IsLinux() && file.Mode is FileMode.Create or FileMode.CreateNew;
         FileToOpen bare = reserves ? file with { PreallocationSize = 0 } : file;
 
         // With Create the runtime truncates a new file, too. ext4 would take its bytes for a replacement, and begin to write them to the
@@ -165,11 +162,19 @@ internal static class FileOpening
         }
     }
 
-    /// <summary>Throws if this system lacks the back end.</summary>
-    /// <exception cref="PlatformNotSupportedException">This system lacks that back end.</exception>
-    internal static void ThrowIfNotSupported(FilePipeBackend requested)
+    /// <summary>Throws if this system lacks the back end, or the process has 32 bits.</summary>
+    /// <exception cref="PlatformNotSupportedException">This system lacks that back end, or the process has 32 bits.</exception>
+    internal static void ThrowIfNotSupported(FilePipeBackend requested) => ThrowIfNotSupported(requested, Environment.Is64BitProcess);
+
+    internal static void ThrowIfNotSupported(FilePipeBackend requested, bool is64Bit)
     {
-        if ((requested == FilePipeBackend.UnixThreads && !IsLinux)
+        // The system calls are declared for 64 bits: where off_t has 32, they would move the position at random.
+        if (!is64Bit && !OperatingSystem.IsWindows())
+        {
+            throw new PlatformNotSupportedException("Pipelines.File needs a 64-bit process on this system.");
+        }
+
+        if ((requested == FilePipeBackend.UnixThreads && !OperatingSystem.IsLinux())
             || (requested == FilePipeBackend.Overlapped && !OperatingSystem.IsWindows()))
         {
             throw new PlatformNotSupportedException($"This system has no {nameof(FilePipeBackend)}.{requested} back end.");

@@ -10,7 +10,8 @@ internal readonly partial struct FileProperties
     ];
 
     /// <summary>What statx(2) is asked for.</summary>
-    internal const uint Wanted = Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME;
+    internal const uint Wanted = Libc.STATX_TYPE | Libc.STATX_SIZE | Libc.STATX_INO | Libc.STATX_BTIME
+        | Libc.STATX_MNT_ID_UNIQUE;
 
     /// <summary>Whether reads and writes have an offset.</summary>
     internal bool CanSeek { get; private init; }
@@ -41,6 +42,9 @@ internal readonly partial struct FileProperties
 
     /// <summary>The identity of the file; <see langword="default"/> if opening did not ask for it.</summary>
     internal FileIdentity Identity { get; private init; }
+
+    /// <summary>The type of a regular file's file system (f_type of statfs(2)); known on Linux only, else 0 or less.</summary>
+    internal long FileSystem { get; init; }
 
     /// <summary>
     /// The identity of the file, even if opening did not ask for it; <see langword="default"/> if the system does not report it.
@@ -92,6 +96,7 @@ internal readonly partial struct FileProperties
         // A file of length 0 may be one of /proc, some of which cannot seek.
         bool isRegular = type == Libc.S_IFREG;
         bool isOnDevice = status.DeviceMajor != 0;
+        long fileSystem = isRegular ? LocalFileSystems.TypeOf(handle, status) : 0;
         bool canSeek = isRegular && (status.Size > 0 || isOnDevice || LibcCalls.LSeek(handle, 0, SeekOrigin.Current) >= 0);
         return new FileProperties
         {
@@ -100,8 +105,9 @@ internal readonly partial struct FileProperties
             IsFifo = type == Libc.S_IFIFO,
             IsCharacterDevice = type == Libc.S_IFCHR,
             Length = isRegular ? status.Size : 0,
-            IsLengthKnown = canSeek && (isOnDevice || !IsPseudoFile(handle, status.Size)),
+            IsLengthKnown = canSeek && (isOnDevice || !IsPseudoFile(fileSystem, status.Size)),
             Identity = FileStatus.IdentityOf(status),
+            FileSystem = fileSystem,
         };
     }
 
@@ -109,17 +115,22 @@ internal readonly partial struct FileProperties
     /// Whether the kernel generates the file's content when it is read, so that its length is unknown: files of /proc report a length of 0,
     /// those of /sys a page. By statfs(2).
     /// </summary>
-    [SupportedOSPlatform("linux")]
-    private static bool IsPseudoFile(SafeFileHandle handle, long length)
-        => (length == 0 || length == Environment.SystemPageSize) && Environment.Is64BitProcess
-            && Array.IndexOf(s_pseudoFileSystems, LibcCalls.FileSystemOf(handle)) >= 0;
+    private static bool IsPseudoFile(long fileSystem, long length)
+        => (length == 0 || length == Environment.SystemPageSize) && Array.IndexOf(s_pseudoFileSystems, fileSystem) >= 0;
 
     private static FileProperties OfAny(SafeFileHandle handle)
     {
         try
         {
             long length = RandomAccess.GetLength(handle);
-            return new FileProperties { CanSeek = true, IsRegular = true, Length = length, IsLengthKnown = true };
+            return new FileProperties
+            {
+                CanSeek = true,
+                IsRegular = true,
+                Length = length,
+                IsLengthKnown = true,
+                FileSystem = OperatingSystem.IsLinux() ? LibcCalls.FileSystemOf(handle) : 0,
+            };
         }
         catch (NotSupportedException)
         {

@@ -44,6 +44,9 @@ internal sealed class FileRequest : FileRun
 
     internal int BufferCount { get; private set; }
 
+    /// <summary>Whether a read is the first one at the length that the file had when it was opened.</summary>
+    internal bool ExpectsEnd { get; set; }
+
     /// <summary>Result: the number of bytes transferred; 0 for a read is the end of the file.</summary>
     internal long Transferred { get; private set; }
 
@@ -78,6 +81,7 @@ internal sealed class FileRequest : FileRun
     internal void Begin(FileRequestKind kind, long offset)
     {
         IsCancelWanted = false;
+        ExpectsEnd = false;
         Kind = kind;
         Offset = offset;
         Length = 0;

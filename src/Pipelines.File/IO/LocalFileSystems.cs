@@ -1,3 +1,5 @@
+using System.Collections.Concurrent;
+
 namespace Pipelines.File.IO;
 
 /// <summary>File systems that only this kernel changes, so that statx(2) shows every change of a file at once.</summary>
@@ -14,20 +16,52 @@ internal static class LocalFileSystems
     private const long Overlay = 0x794c7630;
     private const long Btrfs = 0x9123683e;
 
+    /// <summary>The maximum number of mounts that are remembered.</summary>
+    private const int MaxMounts = 1000;
+
+    // By the number of the mount, which no later mount gets. So a file costs no call for it, and asks no server.
+    private static readonly ConcurrentDictionary<ulong, long> s_mounts = new();
+
     /// <summary>
     /// Whether the file is on one of them; <see langword="false"/> for unknown ones. NFS, SMB and FUSE answer from a cache of attributes,
     /// and overlayfs shows the files of another file system.
     /// </summary>
-    internal static bool Hold(SafeFileHandle file) => FileOpening.IsLinux && IsLocal(LibcCalls.FileSystemOf(file));
+    internal static bool Hold(in FileProperties file) => IsLocal(file.FileSystem);
 
-    internal static bool IsBtrfs(SafeFileHandle file) => FileOpening.IsLinux && LibcCalls.FileSystemOf(file) == Btrfs;
+    /// <param name="type">f_type of statfs(2).</param>
+    internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & uint.MaxValue) >= 0;
+
+    internal static bool IsBtrfs(in FileProperties file) => file.FileSystem == Btrfs;
 
     /// <summary>
     /// Whether a write to the file is a copy into this kernel's page cache: on one of them, or on overlayfs, which is on one of them.
     /// </summary>
-    internal static bool TakeWrites(SafeFileHandle file)
-        => FileOpening.IsLinux && LibcCalls.FileSystemOf(file) is long type && (IsLocal(type) || type == Overlay);
+    internal static bool TakeWrites(in FileProperties file) => Hold(file) || file.FileSystem == Overlay;
 
-    /// <param name="type">f_type of statfs(2).</param>
-    internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & 0xffffffff) >= 0;
+    /// <summary>
+    /// The type of the file system (f_type of statfs(2)); -1 if the system does not tell. The call may ask a server, so it is made once for
+    /// each mount where the kernel numbers mounts for good (Linux 6.8).
+    /// </summary>
+    [SupportedOSPlatform("linux")]
+    internal static long TypeOf(SafeFileHandle file, in Libc.FileStatus told)
+    {
+        bool isNumbered = (told.Mask & Libc.STATX_MNT_ID_UNIQUE) != 0;
+        if (isNumbered && s_mounts.TryGetValue(told.Mount, out long known))
+        {
+            return known;
+        }
+
+        long type = LibcCalls.FileSystemOf(file);
+        if (isNumbered && type >= 0)
+        {
+            if (s_mounts.Count >= MaxMounts)
+            {
+                s_mounts.Clear();
+            }
+
+            s_mounts[told.Mount] = type;
+        }
+
+        return type;
+    }
 }

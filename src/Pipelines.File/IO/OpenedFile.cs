@@ -1,3 +1,5 @@
+using Pipelines.File.Threading;
+
 namespace Pipelines.File.IO;
 
 /// <summary>
@@ -74,7 +76,23 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// whose other side is idle does not. Returns whether it is over, and its result recorded. Never throws. If it is not over, the system
     /// may have begun it, so the owner must then run it (<see cref="RunAsync"/>), whatever happens in between.
     /// </summary>
-    internal abstract bool Try(FileRequest request, bool mayWait = false);
+    internal bool Try(FileRequest request, bool mayWait = false)
+    {
+        try
+        {
+            return TryPerform(request, mayWait);
+        }
+        catch (Exception e)
+        {
+            // Every exception is the result: one that is thrown here would leave the owner in the middle, or end a waiting thread and the
+            // process. The caller may have closed the handle under us, or the C library may lack a call.
+            request.Finish(FileErrors.WithPath(e, Path));
+            return true;
+        }
+    }
+
+    /// <summary>Performs the request as <see cref="Try"/> does. An exception is its result.</summary>
+    private protected abstract bool TryPerform(FileRequest request, bool mayWait);
 
     /// <summary>
     /// Has the request performed by a thread that may block, also if <see cref="Try"/> has begun it. The task has begun; it completes when
@@ -168,7 +186,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
         }
         catch (Exception e)
         {
-            // Every exception is the result: one that leaves a waiting thread would end the process.
             request.Finish(e);
         }
     }
@@ -227,6 +244,29 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
         }
     }
 
+    /// <summary>
+    /// Whether closing the file here may take long, so that a waiting thread is to do it: the file is a server's, a block device, or was
+    /// deleted, so that the system frees its blocks. (On Linux; elsewhere the system does not tell.)
+    /// </summary>
+    internal bool IsClosedElsewhere()
+    {
+        if (!OperatingSystem.IsLinux() || !CanSeek || WaitingThreads.IsOneOfThem || Properties is { IsRegular: true, KnownLength: null })
+        {
+            return false;
+        }
+
+        try
+        {
+            return !LocalFileSystems.TakeWrites(Properties)
+                || (FileStatus.TryGet(Handle, Libc.STATX_NLINK, out Libc.FileStatus status) && status.Links == 0);
+        }
+        catch (ObjectDisposedException)
+        {
+            // The caller has closed it.
+            return false;
+        }
+    }
+
     // The numbers of SeekOrigin are those of lseek(2) and of SetFilePointerEx.
     private long Seek(long offset, SeekOrigin origin)
     {
@@ -235,7 +275,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
         {
             _ = Kernel32.SetFilePointerEx(Handle, offset, out position, origin);
         }
-        else if (CanSeek && Environment.Is64BitProcess)
+        else if (CanSeek)
         {
             position = LibcCalls.LSeek(Handle, offset, origin);
         }

@@ -107,8 +107,7 @@ public sealed partial class FilePipeReader
             await Parallel.ForEachAsync(ranges, atOnce, RunAsync).ConfigureAwait(false);
             if (ranges.Length > 0 && RandomAccess.GetLength(handle) is long length && length < ranges[^1].EndOffset)
             {
-                throw new IOException(
-                    $"The file was cut to {length} bytes while it was read; it had {ranges[^1].EndOffset}: '{fullPath}'");
+                throw CutWhileRead(length, ranges[^1].EndOffset, fullPath);
             }
 
             async ValueTask RunAsync(FileRange range, CancellationToken failed)
@@ -121,9 +120,17 @@ public sealed partial class FilePipeReader
                 {
                     await body(reader, stop.Token).ConfigureAwait(false);
                 }
+
+                if (reader._buffer.HasEndedEarly)
+                {
+                    throw CutWhileRead(RandomAccess.GetLength(handle), range.EndOffset, fullPath);
+                }
             }
         }
     }
+
+    private static IOException CutWhileRead(long length, long end, string fullPath)
+        => new($"The file was cut while it was read: it has {length} bytes now, and was to be read up to {end}: '{fullPath}'");
 
     private static string Validate(string path, [NotNull] ref FilePipeReaderOptions? options)
     {

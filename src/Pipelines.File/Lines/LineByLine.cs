@@ -65,7 +65,6 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
     /// <param name="lines">How many lines it has.</param>
     protected virtual int Begin(ReadOnlySpan<byte> batch, long offset, int lines) => 0;
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     private async ValueTask<bool> ReadAsync()
     {
         int start;

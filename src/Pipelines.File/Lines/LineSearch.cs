@@ -12,6 +12,7 @@ internal static class LineSearch
     /// <exception cref="NotSupportedException">It is a FIFO: opening it would wait for the other side.</exception>
     internal static SafeFileHandle Open(string path, FileShare share, FileOptions options)
     {
+        FileOpening.ThrowIfNotSupported(FilePipeBackend.Auto);
         string fullPath = Path.GetFullPath(path);
         ThrowIfFifo(fullPath);
         return System.IO.File.OpenHandle(fullPath, FileMode.Open, FileAccess.Read, share, options);

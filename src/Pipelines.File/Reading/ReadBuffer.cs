@@ -40,9 +40,6 @@ internal sealed class ReadBuffer
     private FileSegment? _head;
     private FileSegment? _tail;
 
-    // After the release: the segments of a buffer that the caller still holds.
-    private FileSegment? _held;
-
     // The running read: how many bytes it asks for, and whether it fills the room of the tail or a segment of its own, once that is rented.
     private int _readSize;
     private bool _fillsTail;
@@ -95,6 +92,9 @@ internal sealed class ReadBuffer
             _failed = null;
         }
     }
+
+    /// <summary>Whether a read has found the end before the Length of the options was read.</summary>
+    internal bool HasEndedEarly { get; private set; }
 
     /// <summary>A cancellation has come, and the next result reports it.</summary>
     internal bool IsCancelRequested { get; set; }
@@ -194,6 +194,7 @@ internal sealed class ReadBuffer
         AssertLocked();
         Debug.Assert(!_fillsTail && _filling is null);
         request.Begin(FileRequestKind.Read, NextOffset);
+        request.ExpectsEnd = _endOfFile == EndOfFile.Unknown && NextOffset == File.Properties.KnownLength;
         _readSize = NextReadSize(minimumSize);
         if (_tail is { } tail && tail.Room >= Math.Min(_readSize, MinTailRoom))
         {
@@ -256,6 +257,7 @@ internal sealed class ReadBuffer
         else if (!request.IsCanceled)
         {
             _endOfFile = EndOfFile.Found;
+            HasEndedEarly |= Left > 0;
         }
 
         AppendLocked((int)filled);
@@ -293,9 +295,9 @@ internal sealed class ReadBuffer
     }
 
     /// <summary>
-    /// Drops everything; bytes that were not consumed count as not read. Returns the segments, unless the caller still holds a buffer: its
-    /// segments must not be reused while the caller may read them, so they stay until <see cref="EndCallersUseLocked"/>, or are left to the
-    /// garbage collector. No read is running.
+    /// Drops everything; bytes that were not consumed count as not read. Returns the segments. Those of a buffer that the caller still
+    /// holds must not be reused, so they are left to the garbage collector, but memory of a caller's pool goes back to it. No read is
+    /// running.
     /// </summary>
     internal FileSegment? ReleaseLocked()
     {
@@ -304,25 +306,7 @@ internal sealed class ReadBuffer
         (FileSegment? released, _head, _tail) = (_head, null, null);
         _readEnd = _start;
         _hasUnexamined = false;
-        if (!_callerHasBuffer)
-        {
-            return released;
-        }
-
-        _held = released;
-        return null;
-    }
-
-    /// <summary>
-    /// Returns the segments of a buffer that the caller held over the release and has now advanced over. Before the release it returns
-    /// none, because the release will return them.
-    /// </summary>
-    internal FileSegment? EndCallersUseLocked()
-    {
-        AssertLocked();
-        _callerHasBuffer = false;
-        (FileSegment? held, _held) = (_held, null);
-        return held;
+        return _callerHasBuffer && !HasCallersPool ? null : released;
     }
 
     [Conditional("DEBUG")]

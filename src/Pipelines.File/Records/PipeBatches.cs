@@ -69,7 +69,6 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
         return this;
     }
 
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
     public async ValueTask<bool> MoveNextAsync()
     {
         if (!Bytes.IsEmpty)

@@ -140,7 +140,7 @@ internal abstract partial class ReplacementFile
             // btrfs before Linux 6.15 ("btrfs: fix fsync of files with no hard links") logs nothing of a file without a name, so its first
             // name may come with no content. This sync logs both; what is on the device already is not written again.
             Debug.Assert(TemporaryPath is null && _folder is not null);
-            if (_wasNameless && LocalFileSystems.IsBtrfs(Backend.Handle))
+            if (_wasNameless && LocalFileSystems.IsBtrfs(Backend.Properties))
             {
                 ThrowIfFailed(_calls.SyncData(Backend.Handle, Backend.Properties));
             }
@@ -200,7 +200,7 @@ internal abstract partial class ReplacementFile
             {
                 null => null,
                 Libc.S_IFDIR => throw FileErrors.FromErrno(Libc.EISDIR, TargetPath),
-                Libc.S_IFREG => MayWrite() ? target : throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath),
+                Libc.S_IFREG => AskToWrite() is not 0 and int errno ? throw FileErrors.FromErrno(errno, TargetPath) : target,
                 _ => throw new FileExistsException(
                     $"{nameof(FilePipeWriterOptions.Replace)} cannot replace what is not a regular file: '{TargetPath}'", TargetPath),
             };
@@ -280,13 +280,19 @@ internal abstract partial class ReplacementFile
             _name = _name.Folder is null ? _name.In(_folder) : _name with { Folder = _folder };
         }
 
-        // faccessat(2): a file without write permission is not replaced, although the permissions of the folder would allow it. ENOENT: it
-        // was removed meanwhile, so nothing is replaced.
-        private bool MayWrite()
-            => OperatingSystem.IsLinux()
-                ? LibcCalls.FAccessAt(_name.Descriptor, _name.Bytes, Libc.W_OK, Libc.AT_EACCESS) == 0
-                    || Marshal.GetLastPInvokeError() == Libc.ENOENT
-                : (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0;
+        // The errno that writing to the file would answer, else 0. faccessat(2): a file without write permission is not replaced, although
+        // the permissions of the folder would allow it. ENOENT: it was removed meanwhile, so nothing is replaced.
+        private int AskToWrite()
+        {
+            if (!OperatingSystem.IsLinux())
+            {
+                return (System.IO.File.GetAttributes(TargetPath) & FileAttributes.ReadOnly) == 0 ? 0 : Libc.EACCES;
+            }
+
+            int errno = LibcCalls.FAccessAt(_name.Descriptor, _name.Bytes, Libc.W_OK, Libc.AT_EACCESS) == 0 ? 0
+                : Marshal.GetLastPInvokeError();
+            return errno == Libc.ENOENT ? 0 : errno;
+        }
 
         /// <summary>
         /// Gives the file the permissions of the one that has the name now, if that was changed or came while this one was written.
@@ -298,9 +304,9 @@ internal abstract partial class ReplacementFile
                 return;
             }
 
-            if (!MayWrite())
+            if (AskToWrite() is not 0 and int errno)
             {
-                throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
+                throw FileErrors.FromErrno(errno, TargetPath);
             }
 
             Debug.Assert(Replaces);

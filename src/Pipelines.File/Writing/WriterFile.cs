@@ -32,8 +32,9 @@ internal sealed class WriterFile
         IsChanged = isOpenedByPath && options.Mode != FileMode.Open;
         _leaveOpen = leaveOpen;
         _isDeleted = (options.FileOptions & FileOptions.DeleteOnClose) != 0;
-        WritesToMemory = FileOpening.IsLinux && options.Caching == FileCaching.Keep && (options.FileOptions & FileOptions.WriteThrough) == 0
-            && file.Properties.IsRegular && LocalFileSystems.TakeWrites(file.Handle)
+        WritesToMemory = OperatingSystem.IsLinux() && options.Caching == FileCaching.Keep
+            && (options.FileOptions & FileOptions.WriteThrough) == 0
+            && file.Properties.IsRegular && LocalFileSystems.TakeWrites(file.Properties)
             && (isOpenedByPath || !LibcCalls.IsSynchronous(file.Handle));
         _unfinished = unfinished;
         _preallocated = isOpenedByPath && file.Properties.IsRegular && !OperatingSystem.IsWindows() ? options.PreallocationSize : 0;
@@ -172,7 +173,8 @@ internal sealed class WriterFile
     /// </summary>
     internal bool MayWaitToClose(long written)
         => HasPreallocatedRest(written) || (Opened.CanSeek
-            && (!WritesToMemory || IsUnfinished || _isDeleted || (written > ShortFile && !_leaveOpen && !Opened.IsNew)));
+            && (!WritesToMemory || IsUnfinished || _isDeleted || (written > ShortFile && !_leaveOpen && !Opened.IsNew)
+                || (!_leaveOpen && Opened.IsClosedElsewhere())));
 
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);

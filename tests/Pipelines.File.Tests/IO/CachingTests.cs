@@ -308,7 +308,8 @@ public sealed class CachingTests : IDisposable
         await reader.CompleteAsync();
     }
 
-    private static void SkipUnlessLinux() => Assert.SkipUnless(FileOpening.IsLinux, "The page cache is left to the system elsewhere.");
+    private static void SkipUnlessLinux()
+        => Assert.SkipUnless(OperatingSystem.IsLinux(), "The page cache is left to the system elsewhere.");
 
     private static long Cached(string path, long offset, long length)
     {

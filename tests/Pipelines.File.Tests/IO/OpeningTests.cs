@@ -286,6 +286,15 @@ public sealed class OpeningTests : IDisposable
     }
 
     [Fact]
+    public void Opening_InAProcessOf32Bits_IsRefused()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Its calls take 64-bit offsets in every process.");
+        Assert.Throws<PlatformNotSupportedException>(() => FileOpening.ThrowIfNotSupported(FilePipeBackend.Auto, is64Bit: false));
+        Assert.Throws<PlatformNotSupportedException>(() => FileOpening.ThrowIfNotSupported(FilePipeBackend.Portable, is64Bit: false));
+        FileOpening.ThrowIfNotSupported(FilePipeBackend.Auto, is64Bit: true);
+    }
+
+    [Fact]
     public async Task ReadAsync_OfAFifoWhileNoDescriptorIsLeft_GoesOnWhenThereAreSome()
     {
         ChildProcess.SkipUnlessLinux("dotnet");

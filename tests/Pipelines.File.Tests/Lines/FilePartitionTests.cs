@@ -198,6 +198,43 @@ public sealed class FilePartitionTests : IDisposable
         Assert.Equal(lines.Count(line => line.Length == 5), lines.Where(line => line.Length == 5).Distinct().Count());
     }
 
+    /// <summary>logrotate's copytruncate, and a writer that has written as much again when all have read.</summary>
+    [Fact]
+    public async Task ForEachPartitionAsync_FileIsCutAndGrowsToItsOldLength_Throws()
+    {
+        const int Length = 600_000;
+        string path = _folder.File(
+            "f", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, Length / 6).Select(i => $"{i:00000}\n"))));
+        TaskCompletionSource isRegrown = new();
+        IOException e = await Assert.ThrowsAsync<IOException>(() => FilePipeReader.ForEachPartitionAsync(
+            path,
+            async (reader, _) =>
+            {
+                if (reader.Position > 0)
+                {
+                    await isRegrown.Task;
+                }
+
+                using FileStream stream = new(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite);
+                stream.SetLength(isRegrown.Task.IsCompleted ? Length : 0);
+                await LineWays.LinesAsync(reader);
+                stream.SetLength(Length);
+                isRegrown.TrySetResult();
+            },
+            2,
+            new() { Share = FileShare.ReadWrite },
+            cancellationToken: _stop));
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task ForEachPartitionAsync_BodyLeavesEarly_IsNoError()
+    {
+        string path = _folder.File("f", FilePipelinesChild.Pattern.Bytes(100_000));
+        await FilePipeReader.ForEachPartitionAsync(
+            path, async (reader, _) => reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.Start), 2, cancellationToken: _stop);
+    }
+
     [Fact]
     public async Task ForEachPartitionAsync_ReadFails_ThrowsWhatReadingThrows()
     {

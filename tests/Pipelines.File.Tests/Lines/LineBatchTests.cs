@@ -284,4 +284,37 @@ public sealed class LineBatchTests : IDisposable
 
         return lines;
     }
+
+    /// <summary>Who blocks on a step that waits must get its result: of a task that is pooled, another step would get it.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void MoveNextAsync_CallerBlocksUntilItIsOver_GetsItsResult(bool isOneByOne)
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+        object steps = isOneByOne ? reader.ReadLinesAsync(cancellationToken: TestContext.Current.CancellationToken).GetAsyncEnumerator()
+            : reader.ReadLineBatchesAsync(cancellationToken: TestContext.Current.CancellationToken).GetAsyncEnumerator();
+        object? result = null;
+        Thread blocked = new(() =>
+        {
+            try
+            {
+                ValueTask<bool> step = isOneByOne ? ((IAsyncEnumerator<string>)steps).MoveNextAsync()
+                    : ((IAsyncEnumerator<LineBatch>)steps).MoveNextAsync();
+                result = step.GetAwaiter().GetResult();
+            }
+            catch (Exception e)
+            {
+                result = e;
+            }
+        });
+        blocked.Start();
+        Assert.True(SpinWait.SpinUntil(
+            () => !blocked.IsAlive || (blocked.ThreadState & ThreadState.WaitSleepJoin) != 0, Eventually.Limit));
+        fifo.Write("line\n"u8);
+        Assert.True(blocked.Join(Eventually.Limit));
+        Assert.Equal(true, result);
+        reader.Complete();
+    }
 }

@@ -145,8 +145,75 @@ public sealed class EndOfFileTests : IDisposable
         Assert.True(calls.ReadsNoWait >= 8, $"{calls.ReadsNoWait}");
     }
 
+    /// <summary>
+    /// A server is asked for the length, and takes as long as it likes: no token, and no CancelPendingRead, would end the call.
+    /// </summary>
+    [Theory]
+    [InlineData(0x65735546L)] // FUSE
+    [InlineData(0x6969L)] // NFS
+    [InlineData(0xff534d42L)] // SMB
+    [InlineData(0x794c7630L)] // overlayfs, which may be over one of them
+    [InlineData(-1L)]
+    public async Task File_OfAServer_IsAskedForItsEndByAThreadOfTheLibrary(long fileSystem)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ConcurrentQueue<string?> readers = [];
+        using ManualResetEventSlim answers = new();
+        ScriptedCalls calls = new()
+        {
+            FileSystem = fileSystem,
+            OnRead = _ =>
+            {
+                readers.Enqueue(Thread.CurrentThread.Name);
+                Assert.True(answers.Wait(Eventually.Limit, _stop));
+                return null;
+            },
+        };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
+        reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
+        ValueTask<ReadResult> end = reader.ReadAsync(_stop);
+        Assert.False(end.IsCompleted);
+        reader.CancelPendingRead();
+        Assert.True((await end).IsCanceled);
+        answers.Set();
+        Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
+        Assert.Equal(0, calls.Lengths);
+        Assert.All(readers, static name => Assert.StartsWith("Pipelines.File ", name));
+        await reader.CompleteAsync();
+    }
+
+    /// <summary>The system fetches what has come meanwhile, and the caller's thread does not wait for that either.</summary>
     [Fact]
-    public async Task File_OfKnownLength_TakesOnePlainCallAtItsEnd()
+    public async Task File_ThatGrewBeforeItsEndWasSeen_IsReadWithoutWaiting()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        ConcurrentQueue<string?> readers = [];
+        bool isCached = true;
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = _ => Volatile.Read(ref isCached) ? null : -Libc.EAGAIN,
+            OnRead = _ =>
+            {
+                readers.Enqueue(Thread.CurrentThread.Name);
+                return null;
+            },
+        };
+        FilePipeReader reader = calls.Read(path);
+        reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
+        using (FileStream more = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite))
+        {
+            more.Write(Pattern.Bytes(10, 1000));
+        }
+
+        Volatile.Write(ref isCached, false);
+        Assert.Equal(10, (await reader.ReadAsync(_stop)).Buffer.Length);
+        Assert.StartsWith("Pipelines.File ", Assert.Single(readers));
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task File_OfKnownLength_IsAskedOnceForItsEnd()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It counts system calls of Linux.");
         ScriptedCalls calls = new() { OnReadNoWait = _ => 10_000 };
@@ -160,7 +227,7 @@ public sealed class EndOfFileTests : IDisposable
 
         Assert.Equal(100_000, index);
         Assert.Equal(10, calls.ReadsNoWait);
-        Assert.Equal(1, calls.Reads);
+        Assert.Equal((0, 1), (calls.Reads, calls.Lengths));
         await reader.CompleteAsync();
     }
 

@@ -75,6 +75,29 @@ public sealed class ReaderFaultTests : IDisposable
         Assert.True(reader.OpenedFile.Handle.IsClosed);
     }
 
+    /// <summary>A C library may lack the call. A read that never ended would keep Complete from ending, too.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Read_CallThrows_IsTheErrorOfThisReadAndOfLaterOnes(bool isHandedOver)
+    {
+        Exception thrown = new EntryPointNotFoundException("preadv");
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = _ => isHandedOver ? -Libc.EAGAIN : throw thrown,
+            OnRead = _ => throw thrown,
+        };
+        FilePipeReader reader = calls.Read(_path);
+        for (int i = 0; i < 2; i++)
+        {
+            Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+            Assert.Same(thrown, await Assert.ThrowsAsync<EntryPointNotFoundException>(() => read.WaitAsync(Eventually.Limit, _stop)));
+        }
+
+        await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.True(reader.OpenedFile.Handle.IsClosed);
+    }
+
     [Fact]
     public async Task ReadNoWait_SaysZeroBeforeTheEnd_ThePlainCallDecides()
     {
@@ -152,7 +175,7 @@ public sealed class ReaderFaultTests : IDisposable
     [InlineData("preadv2:error=EPERM:when=1")]
     [InlineData("preadv2:error=EINTR:when=1+2")]
     [InlineData("preadv2:retval=0:when=2")]
-    [InlineData("preadv:error=EINTR:when=1")]
+    [InlineData("preadv2:error=EAGAIN:when=1+2 -e inject=preadv:error=EINTR:when=1")]
     [InlineData("preadv2:delay_enter=20000:when=2")]
     public async Task Read_SystemCallInjected_EveryByteComesOnce(string injection)
     {

@@ -8,6 +8,7 @@ using System.Text.Json;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.IO;
 
 namespace FilePipelinesTests;
 
@@ -384,4 +385,20 @@ public sealed class ReaderFileKindTests : IDisposable
 
     private static SafeFileHandle OpenBothWays(string path)
         => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+
+    /// <summary>/dev/kmsg answers EPIPE for messages that were overwritten before they were read, and then goes on.</summary>
+    [Fact]
+    public async Task ReadAsync_BrokenPipeOfADevice_IsAnErrorAndNotTheEnd()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { OnRead = _ => -Libc.EPIPE, OnReadNoWait = _ => -Libc.EPIPE };
+        FilePipeReader device = calls.Read("/dev/zero");
+        Assert.Equal(Libc.EPIPE, (await Assert.ThrowsAsync<IOException>(async () => await device.ReadAsync(_stop))).HResult);
+        await device.CompleteAsync();
+        using Fifo fifo = Fifo.Create(_folder);
+        fifo.Write([1]);
+        FilePipeReader pipe = calls.Read(fifo.Path);
+        Assert.True((await pipe.ReadAsync(_stop)).IsCompleted);
+        await pipe.CompleteAsync();
+    }
 }

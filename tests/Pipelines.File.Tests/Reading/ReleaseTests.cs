@@ -229,6 +229,66 @@ public sealed class ReleaseTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    /// <summary>As the reader of PipeReader.Create does: a loop that breaks at the end often lacks the last AdvanceTo.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Complete_WhileABufferIsHeld_GivesTheCallersMemoryBack(bool isNets)
+    {
+        string path = _folder.File("f", Pattern.Bytes(100_000));
+        CheckedPool pool = new();
+        PipeReader reader = isNets ? PipeReader.Create(new FileStream(path, FileMode.Open), new StreamPipeReaderOptions(pool))
+            : FilePipeReader.Create(path, new() { Pool = pool });
+        ReadResult result = await reader.ReadAsync(_stop);
+        await reader.CompleteAsync();
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal((0, 0), (pool.ReturnedPinned, pool.ReturnedTwice));
+        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End));
+        Assert.Equal((0, 0), (pool.Rented, pool.ReturnedTwice));
+    }
+
+    /// <summary>The system frees the blocks of a deleted file when it is closed, which takes seconds for gigabytes.</summary>
+    [Theory]
+    [InlineData(false, false)]
+    [InlineData(false, true)]
+    [InlineData(true, false)]
+    [InlineData(true, true)]
+    public async Task Complete_DeletedFile_IsClosedOnAThreadOfTheLibrary(bool isDeleted, bool writes)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Elsewhere the system does not tell.");
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite | FileShare.Delete);
+        ClosedFile file = new(handle, path);
+        Func<ValueTask> complete;
+        if (writes)
+        {
+            FilePipeWriter writer = FilePipeWriter.Create(
+                file, new() { Mode = FileMode.Append }, leaveOpen: false, isOpenedByPath: true, StoppedClock.NoInlineWrites());
+            complete = () => writer.CompleteAsync();
+        }
+        else
+        {
+            FilePipeReader reader = FilePipeReader.Create(file, new(), leaveOpen: false);
+            complete = () => reader.CompleteAsync();
+        }
+
+        if (isDeleted)
+        {
+            File.Delete(path);
+        }
+
+        string? closedBy = null;
+        await TwoCallers.OrderThread.RunAsync(() =>
+        {
+            Thread.CurrentThread.Name = "caller";
+            ValueTask completion = complete();
+            completion.AsTask().Wait(Eventually.Limit, _stop);
+            closedBy = file.ClosedBy;
+        });
+        Assert.Equal(isDeleted, closedBy?.StartsWith("Pipelines.File ", StringComparison.Ordinal));
+        Assert.True(handle.IsClosed);
+    }
+
     [Fact]
     public async Task Dispose_OfAReader_Completes()
     {
@@ -314,6 +374,19 @@ public sealed class ReleaseTests : IDisposable
         {
             // Not by a lock: a process that another test starts holds it between fork(2) and execve(2).
             Assert.Equal(0, OpenHandles.Of(path));
+        }
+    }
+
+    /// <summary>A file that knows which thread has closed it.</summary>
+    private sealed class ClosedFile(SafeFileHandle handle, string path)
+        : PortableFile(handle, path, FileProperties.Of(handle, path))
+    {
+        public string? ClosedBy { get; private set; }
+
+        internal override void Release(bool closeHandle)
+        {
+            ClosedBy = Thread.CurrentThread.Name;
+            base.Release(closeHandle);
         }
     }
 }

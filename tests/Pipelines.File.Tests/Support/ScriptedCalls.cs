@@ -17,6 +17,7 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     private int _writes;
     private long _bytesWritten;
     private int _syncs;
+    private int _lengths;
     private int _closes;
 
     /// <summary>
@@ -53,7 +54,13 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     /// </summary>
     public ConcurrentQueue<(string Call, long Offset)> CacheCalls { get; } = new();
 
+    /// <summary>The type of the file system that the files are on, as if; <see langword="null"/>: the real one.</summary>
+    public long? FileSystem { get; init; }
+
     public int Reads => _reads;
+
+    /// <summary>How often the length of a file was asked for.</summary>
+    public int Lengths => _lengths;
 
     public int ReadsNoWait => _readsNoWait;
 
@@ -83,6 +90,12 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => (flags != 0 ? Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count) : Scripted(OnRead, ref _reads, vectors, ref count))
             ?? base.Read(file, vectors, count, offset, flags);
+
+    internal override long LengthOf(SafeFileHandle file)
+    {
+        Interlocked.Increment(ref _lengths);
+        return base.LengthOf(file);
+    }
 
     internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => flags == Libc.RWF_NOWAIT && !KnowsWriteNoWait ? -Libc.EOPNOTSUPP
@@ -151,6 +164,7 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     public UnixFile Backend(string path, FileMode mode, FileAccess access)
     {
         SafeFileHandle handle = File.OpenHandle(path, mode, access, FileShare.ReadWrite);
-        return new UnixFile(handle, path, FileProperties.Of(handle, path), this);
+        FileProperties properties = FileProperties.Of(handle, path);
+        return new UnixFile(handle, path, FileSystem is { } type ? properties with { FileSystem = type } : properties, this);
     }
 }

@@ -36,7 +36,7 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         request.Clear();
     }
 
-    internal override bool Try(FileRequest operation, bool mayWait)
+    private protected override bool TryPerform(FileRequest operation, bool mayWait)
     {
         order.Within("within the call that does not wait");
         if (order.HandsOver())

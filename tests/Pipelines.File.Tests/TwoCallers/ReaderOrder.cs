@@ -240,15 +240,9 @@ internal sealed class ReaderOrder : Order
         CheckBuffer();
         Require(Backend.Releases == 1, "the handle is released in the end");
         Require(_waits.Count == 0, "everything has ended");
-        Require(_isBufferOut || _ignoresResult || Pool is not { Rented: > 0 }, "all memory is given back");
         if (Pool is not null)
         {
-            if (Pool.Rented > 0)
-            {
-                Advance(End, End);
-            }
-
-            Require(Pool.Rented == 0 || _ignoresResult, "memory that was out is given back after AdvanceTo");
+            Require(Pool.Rented == 0, "all memory is given back, also that of a buffer that the caller holds");
             Require(Pool.ReturnedTwice == 0, "memory is given back once");
             Require(Pool.ReturnedPinned == 0, "memory is given back when the system is done with it");
         }
@@ -575,10 +569,10 @@ internal sealed class ReaderOrder : Order
         _end = buffer.End;
     }
 
-    /// <summary>The bytes that the caller has are what they were.</summary>
+    /// <summary>The bytes that the caller has are what they were, unless Complete has given its pool the memory back.</summary>
     private void CheckBuffer()
     {
-        if (!_isBufferOut || _ignoresResult)
+        if (!_isBufferOut || _ignoresResult || (IsCompleted && Pool is not null))
         {
             return;
         }

@@ -19,14 +19,10 @@ internal sealed class ScriptedBackend : OpenedFile
 
     private static readonly SafeFileHandle s_none = new(-1, ownsHandle: false);
 
-    // What is asked about a file that can seek is asked about this empty one, which has no name and is never closed.
-    private static readonly Lazy<SafeFileHandle> s_file = new(static () =>
-    {
-        string path = System.IO.Path.GetTempFileName();
-        SafeFileHandle file = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
-        File.Delete(path);
-        return file;
-    });
+    // What is asked about a file that can seek is asked about this empty one, which is never closed. It keeps its name, because a file that
+    // was deleted is closed in another way.
+    private static readonly Lazy<SafeFileHandle> s_file = new(static () => File.OpenHandle(
+        System.IO.Path.Combine(AppContext.BaseDirectory, "scripted"), FileMode.OpenOrCreate, FileAccess.ReadWrite, FileShare.ReadWrite));
 
     private readonly Order _order;
 
@@ -79,7 +75,7 @@ internal sealed class ScriptedBackend : OpenedFile
         request.Clear();
     }
 
-    internal override bool Try(FileRequest operation, bool mayWait)
+    private protected override bool TryPerform(FileRequest operation, bool mayWait)
     {
         Interlocked.Increment(ref _depth);
         Lend(operation);

@@ -411,7 +411,8 @@ public sealed class DurableTests : IDisposable
     {
         using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
         WriterFile file = WriterFile.Attach(handle, new() { LeaveOpen = true, Caching = caching });
-        Assert.SkipUnless(LocalFileSystems.TakeWrites(handle), "The temporary folder is on another file system than those that are known.");
+        Assert.SkipUnless(LocalFileSystems.TakeWrites(FileProperties.Of(handle, null)),
+            "The temporary folder is on another file system than those that are known.");
         Assert.Equal(expected, file.MayWaitToClose(1 << 30));
         file.Close(written: 0, takesName: false);
     }

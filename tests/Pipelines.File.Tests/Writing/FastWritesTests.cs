@@ -100,7 +100,7 @@ public sealed class FastWritesTests : IDisposable
 
             // The caller's thread is held here, so what it does not do itself is another's.
             called.Wait(Eventually.Limit, _stop);
-            Assert.Equal(isByCaller && LocalFileSystems.TakeWrites(again), thread == caller);
+            Assert.Equal(isByCaller && LocalFileSystems.TakeWrites(FileProperties.Of(again, null)), thread == caller);
             Assert.True(flush.IsCompleted || thread != caller);
             await flush;
         }

@@ -2,6 +2,7 @@ using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
+using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
 namespace FilePipelinesTests;
@@ -118,7 +119,7 @@ public sealed class WriterCompletionTests : IDisposable
         // The caller's thread is held here, so that what it does not do itself is another's.
         called.Wait(Eventually.Limit, _stop);
         using SafeFileHandle again = File.OpenHandle(_folder.File("f"), share: FileShare.ReadWrite);
-        Assert.Equal(isByCaller && Pipelines.File.IO.LocalFileSystems.Hold(again), writer == caller);
+        Assert.Equal(isByCaller && LocalFileSystems.Hold(FileProperties.Of(again, null)), writer == caller);
         await end;
         Assert.Equal(Pattern.Bytes(length), File.ReadAllBytes(_folder.File("f")));
     }

@@ -14,33 +14,25 @@ internal class PortableFile(SafeFileHandle handle, string? path, FileProperties 
 
     private protected override UnixCalls Calls => _calls;
 
-    internal override bool Try(FileRequest request, bool mayWait)
+    private protected override bool TryPerform(FileRequest request, bool mayWait)
     {
         if (!mayWait)
         {
             return false;
         }
 
-        try
+        switch (request.Kind)
         {
-            switch (request.Kind)
-            {
-                case FileRequestKind.Read:
-                    request.Finish(Read(request.PinnedBytes, request.Offset));
-                    break;
-                case FileRequestKind.Write:
-                    Write(request.PinnedBytes, request.Offset);
-                    request.Finish(request.Length);
-                    break;
-                default:
-                    PerformStep(request);
-                    break;
-            }
-        }
-        catch (Exception e)
-        {
-            // Every exception is the result.
-            request.Finish(FileErrors.WithPath(e, Path));
+            case FileRequestKind.Read:
+                request.Finish(Read(request.PinnedBytes, request.Offset));
+                break;
+            case FileRequestKind.Write:
+                Write(request.PinnedBytes, request.Offset);
+                request.Finish(request.Length);
+                break;
+            default:
+                PerformStep(request);
+                break;
         }
 
         return true;

@@ -47,6 +47,7 @@ internal static class Libc
     internal const uint STATX_INO = 0x100;
     internal const uint STATX_SIZE = 0x200;
     internal const uint STATX_BTIME = 0x800;
+    internal const uint STATX_MNT_ID_UNIQUE = 0x4000;
     internal const int S_IFMT = 0xF000;
     internal const int S_IFIFO = 0x1000;
     internal const int S_IFCHR = 0x2000;
@@ -128,6 +129,7 @@ internal static class Libc
         [FieldOffset(120)] internal uint WriteNanoseconds;
         [FieldOffset(136)] internal uint DeviceMajor;
         [FieldOffset(140)] internal uint DeviceMinor;
+        [FieldOffset(144)] internal ulong Mount;
 
         internal readonly ulong Device => ((ulong)DeviceMajor << 32) | DeviceMinor;
     }

@@ -12,18 +12,40 @@ internal unsafe partial class UnixCalls
 
     /// <summary>
     /// preadv(2); readv(2) if the offset is -1: at the file's own position, or for a file that cannot seek. With a flag
-    /// (RWF_NOWAIT) preadv2(2), which not every kernel and file system supports.
+    /// (RWF_NOWAIT) preadv2(2), which not every kernel, file system and C library supports.
     /// </summary>
     internal virtual long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
-        => Answer(flags != 0 ? LibcCalls.PReadV2(file, vectors, count, offset, flags)
-            : offset < 0 ? LibcCalls.ReadV(file, vectors, count)
-            : LibcCalls.PReadV(file, vectors, count, offset));
+    {
+        try
+        {
+            return Answer(flags != 0 ? LibcCalls.PReadV2(file, vectors, count, offset, flags)
+                : offset < 0 ? LibcCalls.ReadV(file, vectors, count)
+                : LibcCalls.PReadV(file, vectors, count, offset));
+        }
+        catch (EntryPointNotFoundException) when (flags != 0)
+        {
+            return -Libc.ENOSYS;
+        }
+    }
 
     /// <summary>pwritev(2), writev(2) or pwritev2(2), in the same way.</summary>
     internal virtual long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
-        => Answer(flags != 0 ? LibcCalls.PWriteV2(file, vectors, count, offset, flags)
-            : offset < 0 ? LibcCalls.WriteV(file, vectors, count)
-            : LibcCalls.PWriteV(file, vectors, count, offset));
+    {
+        try
+        {
+            return Answer(flags != 0 ? LibcCalls.PWriteV2(file, vectors, count, offset, flags)
+                : offset < 0 ? LibcCalls.WriteV(file, vectors, count)
+                : LibcCalls.PWriteV(file, vectors, count, offset));
+        }
+        catch (EntryPointNotFoundException) when (flags != 0)
+        {
+            return -Libc.ENOSYS;
+        }
+    }
+
+    /// <summary>The length of a file (statx(2)), or a negative errno.</summary>
+    internal virtual long LengthOf(SafeFileHandle file)
+        => FileStatus.TryGet(file, Libc.STATX_SIZE, out Libc.FileStatus told) ? told.Size : -Marshal.GetLastPInvokeError();
 
     /// <summary>
     /// fdatasync(2); on macOS fcntl(2) with F_FULLFSYNC, because fsync(2) there leaves the bytes in the cache of the device, or fsync(2) if

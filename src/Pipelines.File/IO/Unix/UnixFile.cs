@@ -17,17 +17,14 @@ internal sealed unsafe class UnixFile : OpenedFile
     // as much as there is room for.
     private readonly bool _isNonBlocking;
 
-    // Whether the kernel and this file's file system support RWF_NOWAIT: a property of the file, not of the process. Written by whoever
-    // performs the one running operation.
+    // Whether the kernel and this file's file system support RWF_NOWAIT: a property of the file, not of the process. It only ever becomes
+    // false, so the readers of a SharedFile may set it at once.
     private bool _triesNoWait = true;
 
     private long _endOfLastWrite = -1;
 
     // For FileCaching.DropBehind. Owned by whoever performs the one running operation.
     private PagesBehind? _behind;
-
-    // The length at opening, until the first read there; then long.MaxValue. Owned by whoever performs the one running operation.
-    private long _knownEnd;
 
     internal UnixFile(SafeFileHandle handle, string? path, FileProperties properties, UnixCalls? calls = null)
         : base(handle, path, properties)
@@ -39,7 +36,6 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
 
         _isNonBlocking = path is not null && properties.IsFifo && _calls.TrySetNonBlocking(handle);
-        _knownEnd = properties.CanSeek && properties.Length > 0 ? properties.Length : long.MaxValue;
     }
 
     internal override FilePipeBackend Kind => FilePipeBackend.UnixThreads;
@@ -59,7 +55,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     // the room, and terminals do not support RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
 
-    internal override bool Try(FileRequest request, bool mayWait)
+    private protected override bool TryPerform(FileRequest request, bool mayWait)
     {
         bool reads = request.Kind == FileRequestKind.Read;
         if (!mayWait && !reads)
@@ -67,22 +63,13 @@ internal sealed unsafe class UnixFile : OpenedFile
             return false;
         }
 
-        try
+        if (request.Kind is FileRequestKind.Read or FileRequestKind.Write)
         {
-            if (request.Kind is FileRequestKind.Read or FileRequestKind.Write)
-            {
-                return Transfer(request, mayWait, reads);
-            }
+            return (!mayWait && HasFoundEnd(request)) || Transfer(request, mayWait, reads);
+        }
 
-            PerformStep(request);
-            return true;
-        }
-        catch (Exception e) when (e is ObjectDisposedException or NotSupportedException)
-        {
-            // The caller has closed the handle under us.
-            request.Finish(FileErrors.WithPath(e, Path));
-            return true;
-        }
+        PerformStep(request);
+        return true;
     }
 
     internal override void Start(FileRequest request)
@@ -108,7 +95,7 @@ internal sealed unsafe class UnixFile : OpenedFile
 
             request.FinishCanceled();
         }
-        catch (Exception e) when (e is IOException or ObjectDisposedException)
+        catch (Exception e)
         {
             // The system has no descriptor or thread to wait with, or the file is closed.
             request.Finish(FileErrors.WithPath(e, Path));
@@ -150,12 +137,30 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     private static short EventsOf(FileRequest operation) => operation.Kind == FileRequestKind.Read ? Libc.POLLIN : Libc.POLLOUT;
 
+    /// <summary>
+    /// Whether the file ends where its reader expects that: then no thread is asked to make a read that finds nothing. Only where the
+    /// kernel knows the length itself: a server would have to be asked for it, which may take long.
+    /// </summary>
+    private bool HasFoundEnd(FileRequest request)
+    {
+        bool isEnd = request.ExpectsEnd && LocalFileSystems.Hold(Properties)
+            && _calls.LengthOf(Handle) is >= 0 and long length && length <= request.Offset;
+
+        // Once the end was seen, reads find what was appended.
+        request.ExpectsEnd = false;
+        if (isEnd)
+        {
+            request.Finish(0);
+        }
+
+        return isEnd;
+    }
+
     private bool Transfer(FileRequest request, bool mayWait, bool reads)
     {
         // These plain calls do not wait longer than the caller allows. Only the 0 of a plain call means the end: Linux 5.9 and 5.10 may
-        // return 0 before it (preadv2(2), BUGS). So the first read at the length that the file had is a plain one: there is nothing to
-        // read, unless the file has just grown. Once the end was seen, reads find what was appended, which may have to be fetched.
-        bool isPlain = _isNonBlocking || (CanSeek && (mayWait || request.Offset >= _knownEnd));
+        // return 0 before it (preadv2(2), BUGS).
+        bool isPlain = _isNonBlocking || (CanSeek && mayWait);
         if (!isPlain && _triesNoWait)
         {
             CallResult tried = Call(request, mayWait: false);
@@ -197,7 +202,9 @@ internal sealed unsafe class UnixFile : OpenedFile
     /// <summary>Records the result of the call.</summary>
     private void End(FileRequest request, CallResult result)
     {
-        if (result.Errno == 0 || (result.Errno == Libc.EPIPE && request.Kind == FileRequestKind.Read))
+        // EPIPE is the end of a FIFO or socket. A device goes on: /dev/kmsg answers it for messages that it had to drop.
+        bool isEnd = result.Errno == Libc.EPIPE && request.Kind == FileRequestKind.Read && !CanSeek && !Properties.IsCharacterDevice;
+        if (result.Errno == 0 || isEnd)
         {
             request.Finish(result.Moved);
         }
@@ -215,12 +222,6 @@ internal sealed unsafe class UnixFile : OpenedFile
         {
             // writev(2) has moved the position of the open file behind its bytes, wherever it has written them.
             _endOfLastWrite = WritesSequentially && result.Moved > 0 ? LibcCalls.LSeek(Handle, 0, SeekOrigin.Current) : _endOfLastWrite;
-            return result;
-        }
-
-        if (CanSeek && result.Errno == 0)
-        {
-            _knownEnd = operation.Offset >= _knownEnd ? long.MaxValue : _knownEnd;
         }
 
         return result;

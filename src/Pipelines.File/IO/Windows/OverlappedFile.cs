@@ -44,7 +44,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     internal override int MaxBuffersPerOperation => 1;
 
     // A read of a pipe is not waited for here, only begun.
-    internal override bool Try(FileRequest request, bool mayWait)
+    private protected override bool TryPerform(FileRequest request, bool mayWait)
     {
         bool reads = request.Kind == FileRequestKind.Read;
         return (mayWait || (reads && !Properties.IsReadWithinTheCall)) && TryFinish(request, waits: mayWait && (CanSeek || !reads));
