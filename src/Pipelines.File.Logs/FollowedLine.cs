@@ -26,8 +26,9 @@ public readonly struct FollowedLine
     public bool HasLineEnd { get; internal init; }
 
     /// <summary>
-    /// Whether lines may be missing before this one. That is so if the file of the checkpoint was gone, if it was shorter than the
-    /// checkpoint, or if the file was truncated while it was followed (copytruncate).
+    /// Whether lines are missing before this one, as far as anybody can know: nothing holds any more what was read last. That is so if the
+    /// file of the checkpoint is gone, if a log was truncated and there is no copy of what was read of it, or if a compressed file is
+    /// damaged. What copytruncate loses between its copy and the truncation nobody can know.
     /// </summary>
     public bool IsAfterGap { get; internal init; }
 

@@ -7,10 +7,15 @@ internal readonly record struct BatchLimits(int Lines, int Bytes, TimeSpan Delay
 /// The bytes of one file that were read and not yet returned, in one piece, and the lines that were found in them. Used by one caller at a
 /// time.
 /// </summary>
-internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits limits)
+internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits limits, LogFollowerCounts counts)
 {
     /// <summary>How many bytes are taken at once at most for a line that is longer than a batch.</summary>
     private const int LongStep = 64 * 1024;
+
+    private static readonly byte[] s_mark = [0xEF, 0xBB, 0xBF];
+
+    /// <summary>Fewer NULs at the beginning of a line are text: UTF-16 has one.</summary>
+    private static readonly byte[] s_nuls = [0, 0];
 
     private readonly byte[] _before = new byte[LogContent.MaxKnown];
     private readonly List<(int Start, int Length, int End, bool HasLineEnd)> _lines = [];
@@ -147,19 +152,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     {
         if (_lines.Count > 0)
         {
-            int returned = _lines[^1].End;
-            (Offset, _start, _end) = (Offset + returned, _start + returned, _end - returned);
-            _lineStart = 0;
-            _searched = Math.Max(0, _searched - returned);
-            _lines.Clear();
-            IsFull = IsAfterGap = false;
-            if (IsEmpty)
-            {
-                ReadOnlySpan<byte> before = Last;
-                before.CopyTo(_before);
-                Release(before.Length);
-            }
-
+            Drop(_lines[^1].End);
             FindLines();
         }
     }
@@ -171,6 +164,22 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
         {
             ArrayPool<byte>.Shared.Return(_bytes);
             _bytes = null;
+        }
+    }
+
+    /// <summary>Drops the first bytes, and the lines, which are in them.</summary>
+    private void Drop(int count)
+    {
+        (Offset, _start, _end) = (Offset + count, _start + count, _end - count);
+        (_lineStart, _searched) = (Math.Max(0, _lineStart - count), Math.Max(0, _searched - count));
+        IsAfterGap &= _lines.Count == 0;
+        _lines.Clear();
+        IsFull = false;
+        if (IsEmpty)
+        {
+            ReadOnlySpan<byte> before = Last;
+            before.CopyTo(_before);
+            Release(before.Length);
         }
     }
 
@@ -193,6 +202,22 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     {
         while (!IsFull && _lineStart < _end)
         {
+            if (Bytes[_lineStart..].StartsWith(s_nuls))
+            {
+                // A hole: the writer does not append, and the file was truncated; or a crash has left it.
+                int nuls = Bytes[_lineStart..].IndexOfAnyExcept((byte)0);
+                nuls = nuls < 0 ? _end - _lineStart : nuls;
+                counts.Skipped.Add(nuls);
+                _lineStart += nuls;
+                _searched = Math.Max(_searched, _lineStart);
+                if (!HasLines)
+                {
+                    Drop(_lineStart);
+                }
+
+                continue;
+            }
+
             int index = Bytes[_searched..].IndexOf((byte)'\n');
             int end = index >= 0 ? _searched + index + 1 : _end;
             int length = index < 0 ? end - _lineStart
@@ -221,7 +246,9 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
 
     private void Add(int length, int end, bool hasLineEnd)
     {
-        _lines.Add((_lineStart, length, end, hasLineEnd));
+        // The byte order mark of a file is no text.
+        int mark = Offset + _lineStart == 0 && Bytes[..length].StartsWith(s_mark) ? s_mark.Length : 0;
+        _lines.Add((_lineStart + mark, length - mark, end, hasLineEnd));
         _lineStart = end;
         IsFull |= _lines.Count >= limits.Lines || end >= limits.Bytes;
     }

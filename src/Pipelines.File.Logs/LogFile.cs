@@ -4,8 +4,10 @@ namespace Pipelines.File;
 /// An opened file of a log. Its handle keeps the file, whatever happens to its names. <see cref="LogNames"/> opens it, and its tail closes
 /// it.
 /// </summary>
-internal sealed class LogFile : IDisposable
+internal sealed partial class LogFile : IDisposable
 {
+    private const int SeekData = 3;
+
     private readonly SharedFile _file;
 
     private LogFile(SharedFile file, LogName name)
@@ -130,6 +132,10 @@ internal sealed class LogFile : IDisposable
         return now[..LogContent.Read(Handle, offset - last.Length, now[..last.Length])].SequenceEqual(last);
     }
 
+    /// <summary>The end of the hole that begins at an offset (lseek(2)); the offset if there is none, or the system does not tell.</summary>
+    internal long EndOfHole(long offset)
+        => Name.IsCompressed || !OperatingSystem.IsLinux() ? offset : Math.Max(offset, LSeek(Handle, offset, SeekData));
+
     /// <summary>What a checkpoint knows at an offset, or at the end if that comes first, and which of both it is.</summary>
     /// <returns>
     /// The hash is 0 if the file is shorter, unless <paramref name="offset"/> is <see cref="long.MaxValue"/>, or is damaged.
@@ -169,6 +175,9 @@ internal sealed class LogFile : IDisposable
     }
 
     public void Dispose() => _file.Dispose();
+
+    [LibraryImport("libc", EntryPoint = "lseek")]
+    private static partial long LSeek(SafeFileHandle file, long offset, int origin);
 
     private bool TryAsk(out FileStatus status)
     {

@@ -69,6 +69,7 @@ public sealed class LogFollower
         Files = _set?.Files ?? 0,
         BytesBehind = _set?.BytesBehind ?? 0,
         Lines = _counts.Lines.Value,
+        BytesSkipped = _counts.Skipped.Value,
         Rotations = _counts.Rotations.Value,
         Gaps = _counts.Gaps.Value,
     };

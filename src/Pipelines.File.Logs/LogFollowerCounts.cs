@@ -9,6 +9,8 @@ internal sealed class LogFollowerCounts(LogFollowerCounts? all)
 
     internal Count Gaps { get; } = new(all?.Gaps);
 
+    internal Count Skipped { get; } = new(all?.Skipped);
+
     /// <summary>A count. Any thread may add to it and read it.</summary>
     /// <param name="all">The count that this is a part of.</param>
     internal sealed class Count(Count? all)

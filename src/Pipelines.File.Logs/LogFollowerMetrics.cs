@@ -19,7 +19,8 @@ internal static class LogFollowerMetrics
     {
         Counter("lines", "{line}", "Lines that followers have returned", All.Lines);
         Counter("rotations", "{file}", "Files that followers have left for the next one", All.Rotations);
-        Counter("gaps", "{gap}", "How often lines may have been missed", All.Gaps);
+        Counter("gaps", "{gap}", "How often lines were missed", All.Gaps);
+        Counter("skipped", "By", "Bytes of holes, which are NULs, that were skipped at the beginning of lines", All.Skipped);
         Level("files", "{file}", "Files that followers have open", static set => set.Files);
         Level("behind", "By", "Bytes of logs that were written and not returned yet", static set => set.BytesBehind);
     }

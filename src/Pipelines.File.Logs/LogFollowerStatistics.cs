@@ -17,6 +17,12 @@ public readonly struct LogFollowerStatistics
     /// <summary>The files that were left because the next one had taken over, or because they were gone.</summary>
     public long Rotations { get; internal init; }
 
-    /// <summary>How often lines may have been missed (<see cref="FollowedLine.IsAfterGap"/>).</summary>
+    /// <summary>
+    /// The bytes of holes that were skipped: NULs at the beginning of a line, two at least. A writer that does not append leaves them in a
+    /// log that was truncated (copytruncate), and a crash may.
+    /// </summary>
+    public long BytesSkipped { get; internal init; }
+
+    /// <summary>How often lines were missed (<see cref="FollowedLine.IsAfterGap"/>).</summary>
     public long Gaps { get; internal init; }
 }

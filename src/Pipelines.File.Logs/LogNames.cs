@@ -2,7 +2,7 @@ namespace Pipelines.File;
 
 /// <summary>
 /// Judges the names of one log: which files had its name, and in which order. This is the only place that does. The follower's search gives
-/// it listings, one at a time; the tail of the log takes the files from it. The lock guards all fields; one is also read without it.
+/// it listings, one at a time; the tail of the log takes the files from it.
 /// </summary>
 /// <remarks>
 /// While the log's file stays the same, every other file that appears is a stranger: a copy, or something that was unpacked. When another
@@ -14,14 +14,19 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>For how many intervals a file that is gone is kept while no other has the log's name.</summary>
     private const int GoneIntervals = 20;
 
+    // Held while files are opened and compared, which may take long: guards all that the other lock does not.
+    private readonly Lock _updating = new();
+
+    // Guards, for a moment, the files that wait and the one that is read; with the first lock, too, if one is closed.
     private readonly Lock _lock = new();
     private readonly Queue<LogFile> _next = [];
 
     // The rotated files of the last listing: those of them that are neither current nor next are not to be read. Null: before the first.
     private HashSet<FileIdentity>? _known;
 
-    // The file that is read; and the one that had the log's name last.
     private LogFile? _current;
+
+    // The file that had the log's name last.
     private LogFile? _newest;
     private bool _isNewestLeft;
 
@@ -35,11 +40,14 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     // The next file that is opened comes after a gap.
     private bool _isAfterGap;
 
+    // Where its name leads, if it is a link. Owned by the search.
+    private string? _target;
+
     /// <summary>The full path of the log.</summary>
     internal string Path => path;
 
-    /// <summary>The names that it gets when it is rotated.</summary>
-    internal RotatedName[] Rotated { get; } = [.. options.RotatedNames.Select(pattern => new RotatedName(pattern, path))];
+    /// <summary>The names that it gets when it is rotated: its own, and those of the file that it leads to if it is a link.</summary>
+    internal RotatedName[] Rotated { get; private set; } = [.. options.RotatedNames.Select(pattern => new RotatedName(pattern, path))];
 
     /// <summary>Whether a listing is wanted though nothing has changed.</summary>
     internal bool IsStale { get; set; } = true;
@@ -75,6 +83,29 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         }
     }
 
+    /// <summary>Looks where the name leads. Returns whether it is a link, of whose turns its folder does not tell.</summary>
+    internal bool LookAtLink()
+    {
+        string? target = null;
+        try
+        {
+            target = System.IO.File.ResolveLinkTarget(path, returnFinalTarget: true)?.FullName;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            // It leads in a circle, or nobody may know where.
+        }
+
+        if (target is not null && target != _target)
+        {
+            _target = target;
+            Rotated = [.. options.RotatedNames.SelectMany(
+                pattern => (RotatedName[])[new RotatedName(pattern, path), new RotatedName(pattern, target)])];
+        }
+
+        return target is not null;
+    }
+
     /// <summary>
     /// Whether a file is over unless it has grown: it lost its name long ago, and the next file holds bytes; or it has no name at all. If
     /// then no other file has the log's name, the file may get it back.
@@ -101,6 +132,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// </summary>
     internal void OnLeft(LogFile file, FileCheckpoint position)
     {
+        lock (_updating)
         lock (_lock)
         {
             file.Dispose();
@@ -121,6 +153,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <param name="position">Up to where it was read; <see langword="null"/>: nothing was read of it.</param>
     internal void OnCut(LogFile file, FileCheckpoint? position)
     {
+        lock (_updating)
         lock (_lock)
         {
             Close();
@@ -133,6 +166,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>Closes the files that wait to be read.</summary>
     internal void Close()
     {
+        lock (_updating)
         lock (_lock)
         {
             while (_next.TryDequeue(out LogFile? file))
@@ -152,7 +186,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     internal void Update(LogListing listing, Func<LogListing> listAgain, CancellationToken cancellationToken)
     {
         List<LogFile> opened = [];
-        lock (_lock)
+        lock (_updating)
         {
             try
             {
@@ -192,9 +226,12 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 _isLost &= _isAfterGap && !_isCut;
                 _isCut = IsStale = false;
                 HasFiles = listing.Named is not null || listing.Rotated.Count > 0;
-                Enqueue(opened);
-                Judge(_current, listing);
-                Judge(_newest, listing);
+                lock (_lock)
+                {
+                    Enqueue(opened);
+                    Judge(_current, listing);
+                    Judge(_newest, listing);
+                }
             }
             finally
             {
@@ -308,7 +345,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             LogName file = listing.Rotated[i];
             bool isNew = _known?.Contains(file.Identity) == false;
             bool isNumbered = index >= 0 && file.Pattern == listing.Rotated[index].Pattern && file.Number.Length > 0;
-            if ((isNew || _isLost) && !_next.Any(next => next.IsIt(file)) && _current?.IsIt(file) != true
+            if ((isNew || _isLost) && !Held().Any(held => held.IsIt(file))
                 && (isNumbered || (isNew && isCopied)
                     || (IsBetween(file, created, listing.Named) && (isNew || !_isLost || previous is not null
                         || (_position?.Identity.Created > 0 && file.Age > created)))))
@@ -340,7 +377,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
         foreach (LogFile file in opened.Skip(first))
         {
-            file.IsAfterGap = isCopied || (isAfterGap && file == opened[first]);
+            file.IsAfterGap = isAfterGap && file == opened[first];
         }
 
         foreach (LogFile file in isCopied ? opened : [])
@@ -364,10 +401,19 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     private bool IsCopy(LogFile file, LogFile? previous, List<LogFile> opened, CancellationToken cancellationToken)
     {
         (long Offset, ulong Hash) whole = file.HashAt(long.MaxValue, cancellationToken);
-        IEnumerable<LogFile?> others = [previous, _current, .. _next, .. opened.Where(other => !file.Name.IsCompressed
+        IEnumerable<LogFile?> others = [previous, .. Held(), .. opened.Where(other => !file.Name.IsCompressed
             && other != file && !other.Name.IsCompressed && other.Length >= file.Length)];
         return whole.Offset > 0 && (whole == (_position?.Offset, _position?.ContentHash) || others.Any(
             other => other is { Handle.IsClosed: false } && other.HashAt(whole.Offset, cancellationToken) == whole));
+    }
+
+    /// <summary>The files that are or will be read. The tail may take one meanwhile, but closes none.</summary>
+    private LogFile[] Held()
+    {
+        lock (_lock)
+        {
+            return _current is null ? [.. _next] : [_current, .. _next];
+        }
     }
 
     private void Enqueue(List<LogFile> opened)

@@ -299,7 +299,7 @@ internal sealed class LogSet : IAsyncDisposable
             return false;
         }
 
-        tail.IsLink = new FileInfo(names.Path).LinkTarget is not null;
+        tail.IsLink = names.LookAtLink();
         HashCode signature = default;
         signature.Add(LogName.TryLook(names.Path)?.Identity ?? default);
         foreach (RotatedName rotated in names.Rotated)

@@ -9,6 +9,9 @@ internal sealed class LogTail : IDisposable
     /// <summary>The longest time that the timer is set for, a day.</summary>
     private const double MaxTimerMilliseconds = 24 * 60 * 60 * 1000;
 
+    /// <summary>How many NULs, bytes, are read before the end of their hole is asked for.</summary>
+    private const int MinHole = 64 * 1024;
+
     private readonly LogFollowerOptions _options;
     private readonly LogFollowerCounts _counts;
     private readonly TimeSpan _maxDelay;
@@ -38,7 +41,7 @@ internal sealed class LogTail : IDisposable
         CancellationToken stop)
     {
         (_set, Names, _options, _counts, _maxDelay, _stop) = (set, names, options, counts, limits.Delay, stop);
-        _buffer = new LineBuffer(names.Path, options.MaxLineLength, limits);
+        _buffer = new LineBuffer(names.Path, options.MaxLineLength, limits, counts);
         _timer = options.TimeProvider.CreateTimer(
             static tail => ((LogTail)tail!).EndRead(), this, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
     }
@@ -269,6 +272,15 @@ internal sealed class LogTail : IDisposable
             }
 
             _reader.AdvanceTo(bytes.End);
+            if (_buffer.IsEmpty && !_isCut && bytes.Length >= MinHole && file.EndOfHole(_buffer.End) is var data && data > _buffer.End)
+            {
+                // All of it was NULs, and more follow.
+                _counts.Skipped.Add(data - _buffer.End);
+                await _reader.CompleteAsync().ConfigureAwait(false);
+                (file.Offset, file.IsAfterGap) = (data, false);
+                Begin(file);
+            }
+
             isOver = _isCut || (file.IsComplete ? isEnd : Names.IsOver(file, _grownAt) && file.Length <= _buffer.End);
             while (!isOver && !_stop.IsCancellationRequested && _buffer.HasLines && (_buffer.IsFull || IsDue()))
             {

@@ -43,7 +43,7 @@ public sealed class LogFollowerMeterTests : IDisposable
             long lines = Read("lines");
             Assert.Equal(
                 ["pipelines.file.logs.behind", "pipelines.file.logs.files", "pipelines.file.logs.gaps", "pipelines.file.logs.lines",
-                    "pipelines.file.logs.rotations"],
+                    "pipelines.file.logs.rotations", "pipelines.file.logs.skipped"],
                 _seen.Keys.Order(StringComparer.Ordinal));
             await log.ExpectAsync("two");
             await File.AppendAllTextAsync(path, "three\n", TestContext.Current.CancellationToken);

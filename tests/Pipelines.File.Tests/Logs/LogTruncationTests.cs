@@ -44,7 +44,7 @@ public sealed class LogTruncationTests : IDisposable
             await lines.ExpectNothingAsync();
         }
 
-        Assert.Equal(Enumerable.Range(1, times).Select(static i => 101 + (i * 10)), _gaps);
+        Assert.Empty(_gaps);
     }
 
     [Theory]
@@ -71,7 +71,8 @@ public sealed class LogTruncationTests : IDisposable
 
         await ExpectAsync(lines, _written);
         await lines.ExpectNothingAsync();
-        Assert.Equal([Many + 3, (2 * Many) + 3], _gaps);
+        // Nothing holds any more what was read of the copy that is gone.
+        Assert.Equal(isRemoved ? [Many + 3] : (int[])[], _gaps);
     }
 
     [Fact]

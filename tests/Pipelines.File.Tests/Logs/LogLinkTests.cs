@@ -1,0 +1,89 @@
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>A log whose name is a link, as in Kubernetes: its files rotate beside the target.</summary>
+public sealed class LogLinkTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly string _link;
+    private readonly string _target;
+
+    public LogLinkTests()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Links take a privilege there.");
+        _target = Path.Combine(Directory.CreateDirectory(_folder.File("pods")).FullName, "0.log");
+        _link = Path.Combine(Directory.CreateDirectory(_folder.File("containers")).FullName, "web-1.log");
+        File.CreateSymbolicLink(_link, _target);
+    }
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(3)]
+    public async Task Link_RotatedWhileStopped_ReadsTheFilesBesideTheTarget(int times)
+    {
+        File.WriteAllText(_target, "1\n2\n");
+        FileCheckpoint checkpoint;
+        await using (FollowedLog lines = new(_link))
+        {
+            await lines.ExpectAsync("1");
+            checkpoint = lines.Current.Checkpoint;
+        }
+
+        for (int i = 0; i < times; i++)
+        {
+            Rotate(i, $"{i + 3}\n");
+        }
+
+        await using FollowedLog after = new(_link, FollowedLog.From(checkpoint));
+        for (int i = 2; i <= times + 2; i++)
+        {
+            await after.ExpectAsync($"{i}");
+            Assert.False(after.Current.IsAfterGap);
+            Assert.Equal(_link, after.Current.Path);
+        }
+
+        await after.ExpectNothingAsync();
+    }
+
+    [Fact]
+    public async Task Link_RotatedTwiceAtOnce_ReadsTheFileBetween()
+    {
+        File.WriteAllText(_target, "1\n");
+        await using FollowedLog lines = new(_link);
+        await lines.ExpectAsync("1");
+        Rotate(0, "2\n");
+        Rotate(1, "3\n");
+        await lines.ExpectAsync("2", "3");
+        await lines.ExpectNothingAsync();
+    }
+
+    [Fact]
+    public async Task Link_TurnedToTheNextTarget_ReadsBothAndWhatRotatesBesideTheNewOne()
+    {
+        File.WriteAllText(_target, "1\n");
+        await using FollowedLog lines = new(_link);
+        await lines.ExpectAsync("1");
+        string next = Path.Combine(Path.GetDirectoryName(_target)!, "1.log");
+        File.AppendAllText(_target, "2\n");
+        File.WriteAllText(next, "3\n");
+        File.CreateSymbolicLink(_link + ".new", next);
+        File.Move(_link + ".new", _link, overwrite: true);
+        await lines.ExpectAsync("2", "3");
+        File.Move(next, next + ".20261128-101000");
+        File.WriteAllText(next, "4\n");
+        File.Move(next, next + ".20261128-101001");
+        File.WriteAllText(next, "5\n");
+        await lines.ExpectAsync("4", "5");
+        await lines.ExpectNothingAsync();
+    }
+
+    /// <summary>As the kubelet names what it rotates.</summary>
+    private void Rotate(int number, string text)
+    {
+        File.Move(_target, $"{_target}.20261128-1010{number:00}");
+        File.WriteAllText(_target, text);
+    }
+}
