@@ -1,16 +1,35 @@
 namespace Pipelines.File;
 
-/// <summary>One line of a log that a <see cref="LogFollower"/> has read.</summary>
+/// <summary>
+/// One line of a log that a <see cref="LogFollower"/> has read. <b>Its bytes are valid until the next step of the loop</b> and throw then; a
+/// <see cref="Copy"/> is valid for ever.
+/// </summary>
 public readonly struct FollowedLine
 {
+    private readonly ReadOnlyMemory<byte> _bytes;
+    private readonly Loan? _loan;
+    private readonly int _number;
+
+    internal FollowedLine(string path, ReadOnlyMemory<byte> bytes, Loan loan)
+        => (Path, _bytes, _loan, _number) = (path, bytes, loan, loan.Number);
+
     /// <summary>The full path of the log, also while a rotated file of it is read.</summary>
-    public string Path { get; internal init; }
+    public string Path { get; }
 
     /// <summary>
-    /// The bytes of the line without its line end (LF or CR LF). They are valid until the next step of the loop: copy what you want to
-    /// keep.
+    /// The bytes of the line without its line end (LF or CR LF). They are valid until the next step of the loop: <see cref="Copy"/> keeps
+    /// them.
     /// </summary>
-    public ReadOnlyMemory<byte> Bytes { get; internal init; }
+    /// <exception cref="InvalidOperationException">The loop that returned the line has gone on.</exception>
+    public ReadOnlyMemory<byte> Bytes
+    {
+        get
+        {
+            Loan.ThrowIfOver(_loan, _number);
+            return _bytes;
+        }
+        private init => (_bytes, _loan) = (value, null);
+    }
 
     /// <summary>
     /// The position after this line and its line end. Save it after you have used the line: the next start of the program then continues
@@ -32,6 +51,15 @@ public readonly struct FollowedLine
     /// </summary>
     public bool IsAfterGap { get; internal init; }
 
+    /// <summary>Returns the same line with a copy of its bytes, which may be kept.</summary>
+    /// <inheritdoc cref="Bytes" path="/exception"/>
+    public FollowedLine Copy() => this with { Bytes = Bytes.ToArray() };
+
+    /// <summary>The same line, lent for one step of the loop.</summary>
+    internal FollowedLine LentBy(Loan loan)
+        => new(Path, _bytes, loan) { Checkpoint = Checkpoint, HasLineEnd = HasLineEnd, IsAfterGap = IsAfterGap };
+
     /// <summary>Returns the line as text, decoded as UTF-8.</summary>
+    /// <inheritdoc cref="Bytes" path="/exception"/>
     public override string ToString() => Encoding.UTF8.GetString(Bytes.Span);
 }

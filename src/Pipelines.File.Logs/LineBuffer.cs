@@ -124,7 +124,8 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
 
     /// <summary>The lines, as many as fit into a batch. They are valid until <see cref="OnReturned"/>.</summary>
     /// <param name="lines">An array to use if it is long enough.</param>
-    internal FollowedBatch Take(ref FollowedLine[] lines)
+    /// <param name="loan">By which they are lent.</param>
+    internal FollowedBatch Take(ref FollowedLine[] lines, Loan loan)
     {
         if (lines.Length < _lines.Count)
         {
@@ -134,17 +135,15 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
         for (int i = 0; i < _lines.Count; i++)
         {
             (int start, int length, int end, bool hasLineEnd) = _lines[i];
-            lines[i] = new FollowedLine
+            lines[i] = new FollowedLine(path, _bytes.AsMemory(_start + start, length), loan)
             {
-                Path = path,
-                Bytes = _bytes.AsMemory(_start + start, length),
                 HasLineEnd = hasLineEnd,
                 IsAfterGap = IsAfterGap && i == 0,
                 Checkpoint = new(Identity, Offset + end) { ContentHash = HashAt(end) },
             };
         }
 
-        return new FollowedBatch(path, new ArraySegment<FollowedLine>(lines, 0, _lines.Count));
+        return new FollowedBatch(path, lines, _lines.Count, loan);
     }
 
     /// <summary>The caller does not use the batch any more.</summary>

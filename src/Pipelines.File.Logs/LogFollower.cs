@@ -89,12 +89,20 @@ public sealed class LogFollower
     /// </exception>
     public async IAsyncEnumerable<FollowedLine> ReadLinesAsync([EnumeratorCancellation] CancellationToken cancellationToken = default)
     {
+        Loan loan = new();
         await foreach (FollowedBatch batch in EnumerateAsync(LinesAtOnce, BytesAtOnce, TimeSpan.Zero, cancellationToken)
             .ConfigureAwait(false))
         {
             for (int i = 0; i < batch.Lines.Count; i++)
             {
-                yield return batch.Lines[i];
+                try
+                {
+                    yield return batch.Lines[i].LentBy(loan);
+                }
+                finally
+                {
+                    loan.End();
+                }
             }
         }
     }
@@ -138,14 +146,23 @@ public sealed class LogFollower
         _set = set;
         set.Start();
         FollowedLine[] lines = [];
+        Loan loan = new();
         while (await set.WaitAsync(cancellationToken).ConfigureAwait(false))
         {
             while (set.TryTake(out LogTail? tail))
             {
-                FollowedBatch batch = tail.Take(ref lines);
+                FollowedBatch batch = tail.Take(ref lines, loan);
                 _counts.Lines.Add(batch.Lines.Count);
                 _counts.Gaps.Add(batch.Lines[0].IsAfterGap ? 1 : 0);
-                yield return batch;
+                try
+                {
+                    yield return batch;
+                }
+                finally
+                {
+                    loan.End();
+                }
+
                 tail.OnReturned();
                 cancellationToken.ThrowIfCancellationRequested();
             }

@@ -71,10 +71,10 @@ internal sealed class LogTail : IDisposable
         => Names.WaitingBytes + (Volatile.Read(ref _file) is { } file ? Math.Max(0, file.Length - _buffer.Offset) : 0);
 
     /// <summary>The lines that were given; valid until <see cref="OnReturned"/>.</summary>
-    internal FollowedBatch Take(ref FollowedLine[] lines)
+    internal FollowedBatch Take(ref FollowedLine[] lines, Loan loan)
     {
         _firstAt = null;
-        return _buffer.Take(ref lines);
+        return _buffer.Take(ref lines, loan);
     }
 
     /// <summary>The caller does not use the batch any more: the loop goes on, within this call if the next bytes are there.</summary>
