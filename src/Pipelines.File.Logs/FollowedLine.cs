@@ -1,8 +1,8 @@
 namespace Pipelines.File;
 
 /// <summary>
-/// One line of a log that a <see cref="LogFollower"/> has read. <b>Its bytes are valid until the next step of the loop</b> and throw then; a
-/// <see cref="Copy"/> is valid for ever.
+/// One line of a log that a <see cref="LogFollower"/> has read. <b>Its bytes are valid until the next step of the loop</b> and throw then;
+/// a <see cref="Copy"/> is valid for ever.
 /// </summary>
 public readonly struct FollowedLine
 {

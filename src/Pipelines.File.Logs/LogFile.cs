@@ -132,7 +132,7 @@ internal sealed partial class LogFile : IDisposable
         return now[..LogContent.Read(Handle, offset - last.Length, now[..last.Length])].SequenceEqual(last);
     }
 
-    /// <summary>The end of the hole that begins at an offset (lseek(2)); the offset if there is none, or the system does not tell.</summary>
+    /// <summary>The end of the hole at an offset (lseek(2)); the offset if there is none, or the system does not tell.</summary>
     internal long EndOfHole(long offset)
         => Name.IsCompressed || !OperatingSystem.IsLinux() ? offset : Math.Max(offset, LSeek(Handle, offset, SeekData));
 

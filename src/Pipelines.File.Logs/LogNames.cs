@@ -133,14 +133,16 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     internal void OnLeft(LogFile file, FileCheckpoint position)
     {
         lock (_updating)
-        lock (_lock)
         {
-            file.Dispose();
-            (_current, _position) = (null, position.Offset > 0 || file == _newest ? position : _position);
-            if (file == _newest)
+            lock (_lock)
             {
-                // If it has the name again, the next listing opens it again.
-                _isNewestLeft = IsStale = true;
+                file.Dispose();
+                (_current, _position) = (null, position.Offset > 0 || file == _newest ? position : _position);
+                if (file == _newest)
+                {
+                    // If it has the name again, the next listing opens it again.
+                    _isNewestLeft = IsStale = true;
+                }
             }
         }
     }
@@ -154,12 +156,14 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     internal void OnCut(LogFile file, FileCheckpoint? position)
     {
         lock (_updating)
-        lock (_lock)
         {
-            Close();
-            file.Dispose();
-            (_position, _current, _newest) = (position ?? _position, null, null);
-            _isLost = _isCut = IsStale = true;
+            lock (_lock)
+            {
+                Close();
+                file.Dispose();
+                (_position, _current, _newest) = (position ?? _position, null, null);
+                _isLost = _isCut = IsStale = true;
+            }
         }
     }
 
@@ -167,11 +171,13 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     internal void Close()
     {
         lock (_updating)
-        lock (_lock)
         {
-            while (_next.TryDequeue(out LogFile? file))
+            lock (_lock)
             {
-                file.Dispose();
+                while (_next.TryDequeue(out LogFile? file))
+                {
+                    file.Dispose();
+                }
             }
         }
     }

@@ -92,5 +92,6 @@ public sealed class FollowedLineKeptTests : IDisposable
 
     private static bool Throws(FollowedLine line)
         => Record.Exception(() => line.Bytes.Length.ToString(CultureInfo.InvariantCulture)) is InvalidOperationException
-            && Record.Exception(line.ToString) is InvalidOperationException && Record.Exception(() => line.Copy()) is InvalidOperationException;
+            && Record.Exception(line.ToString) is InvalidOperationException
+            && Record.Exception(() => line.Copy()) is InvalidOperationException;
 }
