@@ -1,4 +1,5 @@
 using Pipelines.File.Diagnostics;
+using Pipelines.File.Growing;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Reading;
@@ -72,6 +73,12 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     /// <see langword="null"/> if the length is unknown until everything is read: pipes, devices, files of /proc.
     /// </summary>
     public long? Length => OpenedFile.Properties.KnownLength;
+
+    /// <summary>Whether it reads a part of the file only, as <see cref="FilePipeReaderOptions.Length"/> says.</summary>
+    internal bool IsPart => _buffer.Left is not null;
+
+    /// <summary>Whether a read waits for the device only, and not for somebody who writes.</summary>
+    internal bool IsWhole => Length is not null && OpenedFile is not FollowedFile;
 
     /// <summary>The back end that reads the file. It shows what <see cref="FilePipeBackend.Auto"/> has chosen.</summary>
     public FilePipeBackend Backend => OpenedFile.Kind;

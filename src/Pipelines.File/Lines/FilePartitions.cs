@@ -9,6 +9,10 @@ public static class FilePartitions
     /// Divides a file into parts of about the same length, each of which begins at the beginning of a line. The parts are in order, none is
     /// empty, and together they are the whole file as it is now. A line that is longer than a part belongs to the part in which it begins.
     /// </summary>
+    /// <remarks>
+    /// <b>Every <paramref name="separator"/> must be the end of a line or record</b>: a file is divided behind any byte of that value, also
+    /// within a quoted field of CSV or a binary record.
+    /// </remarks>
     /// <param name="path">The path of the file.</param>
     /// <param name="count">The maximum number of parts. There are fewer if lines are long, and none for an empty file.</param>
     /// <param name="separator">The byte that ends a line; LF by default, which also ends lines that end with CR LF.</param>

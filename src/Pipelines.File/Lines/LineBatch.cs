@@ -5,7 +5,7 @@ namespace Pipelines.File;
 /// <summary>
 /// Whole lines of one read: <c>foreach (ReadOnlySpan&lt;byte&gt; line in batch)</c>. Each line is one span, without its line end (LF or
 /// CR LF); the loop neither waits nor allocates. <b>A batch and its lines are valid until the next step of the loop that returned the
-/// batch.</b>
+/// batch</b>; after that a batch throws. <see cref="Copy"/> may be kept.
 /// </summary>
 public readonly struct LineBatch
 {
@@ -42,6 +42,12 @@ public readonly struct LineBatch
         }
     }
 
+    /// <summary>
+    /// A batch of the same lines with memory of its own, which may be kept, sent to a channel, and used by another thread.
+    /// </summary>
+    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
+    public LineBatch Copy() => Valid()?.Copy() ?? default;
+
     /// <summary>Enumerates the lines. You may do this several times.</summary>
     /// <exception cref="InvalidOperationException">
     /// The loop that returned the batch has continued, so the bytes are not valid any more.
@@ -53,7 +59,8 @@ public readonly struct LineBatch
     public OffsetEnumerator WithOffsets() => new(Valid());
 
     private LineBatches? Valid() => _batches is null || _batches.Number == _number ? _batches
-        : throw new InvalidOperationException("A batch of lines is valid until the next step of the loop that returned it.");
+        : throw new InvalidOperationException(
+            "A batch of lines is valid until the next step of the loop that returned it. Copy() gives one that you may keep.");
 
     /// <summary>Enumerates the lines of a batch.</summary>
     public ref struct Enumerator

@@ -32,6 +32,15 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     /// <summary>The number of lines in the current batch. Counting takes less time than the index.</summary>
     internal int Count => _count ??= _indexed ?? Bytes.Span.Count(LineFeed);
 
+    /// <summary>The current batch, with memory of its own.</summary>
+    internal LineBatch Copy()
+    {
+        LineBatches copy = new(Nothing, MaxLength, leaveOpen: false, CancellationToken.None);
+        copy.HoldCopyOf(this);
+        copy._count = _count;
+        return copy.Current;
+    }
+
     public override ValueTask DisposeAsync()
     {
         LineIndex.Release(ref _ends);

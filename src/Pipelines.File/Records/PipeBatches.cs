@@ -46,6 +46,18 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
     /// <summary>Ends the enumeration.</summary>
     internal CancellationToken CancellationToken { get; private set; } = cancellationToken;
 
+    /// <summary>The reader of a copied batch, which nobody reads from.</summary>
+    protected static PipeReader Nothing { get; } = PipeReader.Create(ReadOnlySequence<byte>.Empty);
+
+    /// <summary>How many bytes the next read waits for, from <see cref="Offset"/> on, unless the pipe ends before; 0: any.</summary>
+    protected int Wanted { get; set; }
+
+    /// <summary>Whether the reader has a part of a file only.</summary>
+    protected bool IsPartOfFile => reader is FilePipeReader { IsPart: true };
+
+    /// <summary>Whether nobody else's bytes are waited for: more of them are there, or the end is.</summary>
+    protected bool IsWholeFile => reader is FilePipeReader { IsWhole: true };
+
     /// <summary>
     /// A copy of the first bytes of the buffer, if an item crosses segments there, or did not come whole with the last read.
     /// </summary>
@@ -87,7 +99,9 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
                 return false;
             }
 
-            ReadResult result = await reader.ReadAsync(CancellationToken).ConfigureAwait(false);
+            ValueTask<ReadResult> read = Wanted > 0 ? reader.ReadAtLeastAsync(Wanted, CancellationToken)
+                : reader.ReadAsync(CancellationToken);
+            ReadResult result = await read.ConfigureAwait(false);
             ReadOnlySequence<byte> buffer = result.Buffer;
             if (result.IsCanceled)
             {
@@ -160,7 +174,15 @@ internal abstract class PipeBatches<TBatch>(PipeReader reader, int maxLength, bo
         _toSkip = length - skipped;
         _rest = _rest.Slice(skipped);
         Offset = offset;
+        Wanted = 0;
         Joined.ResetWrittenCount();
+    }
+
+    /// <summary>Takes the current batch of another one, with memory of its own, for ever.</summary>
+    protected void HoldCopyOf(PipeBatches<TBatch> other)
+    {
+        byte[] bytes = other.Bytes.ToArray();
+        (Bytes, Offset, _rest) = (bytes, other.Offset, new(bytes, 0, other.Length));
     }
 
     private bool TryTakeBatch()

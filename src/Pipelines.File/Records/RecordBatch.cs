@@ -4,7 +4,8 @@ namespace Pipelines.File;
 
 /// <summary>
 /// Records of one read: <c>foreach (T record in batch)</c>. Each is parsed when the loop comes to it; the loop neither waits nor allocates.
-/// <b>A batch, and memory that its records refer to, are valid until the next step of the loop that returned the batch.</b>
+/// <b>A batch, and memory that its records refer to, are valid until the next step of the loop that returned the batch</b>; after that a
+/// batch throws. <see cref="Copy"/> may be kept.
 /// </summary>
 /// <typeparam name="T">The type of a record.</typeparam>
 public readonly struct RecordBatch<T>
@@ -19,18 +20,33 @@ public readonly struct RecordBatch<T>
         _number = number;
     }
 
+    /// <summary>
+    /// The number of records. Each of them is parsed for it, once for a batch. Records that the loop has not come to count, too.
+    /// </summary>
+    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
+    public int Count => Valid()?.Count ?? 0;
+
+    /// <summary>
+    /// A batch of the same records with memory of its own, which may be kept, sent to a channel, and used by another thread.
+    /// </summary>
+    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
+    public RecordBatch<T> Copy() => Valid()?.Copy() ?? default;
+
     /// <summary>Enumerates the records. You may do this several times; each time they are parsed again.</summary>
     /// <exception cref="InvalidOperationException">
     /// The loop that returned the batch has continued, so the bytes are not valid any more.
     /// </exception>
-    public Enumerator GetEnumerator() => _batches is null || _batches.Number == _number ? new Enumerator(_batches)
-        : throw new InvalidOperationException("A batch of records is valid until the next step of the loop that returned it.");
+    public Enumerator GetEnumerator() => new(Valid());
 
     /// <summary>
     /// Enumerates the records with their file offsets: <c>foreach (LocatedRecord&lt;T&gt; record in batch.WithOffsets())</c>.
     /// </summary>
     /// <inheritdoc cref="GetEnumerator" path="/exception"/>
     public OffsetEnumerator WithOffsets() => new(GetEnumerator(), _batches?.Offset ?? 0);
+
+    private RecordBatches<T>? Valid() => _batches is null || _batches.Number == _number ? _batches
+        : throw new InvalidOperationException(
+            "A batch of records is valid until the next step of the loop that returned it. Copy() gives one that you may keep.");
 
     /// <summary>Enumerates the records of a batch.</summary>
     public ref struct Enumerator

@@ -12,7 +12,21 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
     /// <summary>How many bytes are joined at least.</summary>
     private const int LeastJoin = 256;
 
+    private int? _count;
+
     public override RecordBatch<T> Current => new(this, Number);
+
+    /// <summary>The number of records in the current batch.</summary>
+    internal int Count => _count ??= CountFrom(0).Records;
+
+    /// <summary>The current batch, with memory of its own.</summary>
+    internal RecordBatch<T> Copy()
+    {
+        RecordBatches<T> copy = new(Nothing, parser, MaxLength, leaveOpen: false, continueAt: null, CancellationToken.None);
+        copy.HoldCopyOf(this);
+        copy._count = _count;
+        return copy.Current;
+    }
 
     /// <summary>Takes the record with which the bytes begin.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
@@ -30,31 +44,50 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
             throw new InvalidOperationException($"The parser returned OperationStatus.Done and consumed {length} of {bytes.Length} bytes.");
         }
 
-        // An incomplete record is at least as long as all bytes that are there.
+        // An incomplete record is at least as long as all bytes that are there, and as the parser says.
         bool isIncomplete = status == OperationStatus.NeedMoreData;
-        if ((isWhole || isIncomplete) && (isWhole ? length : bytes.Length) > MaxLength)
+        length = isIncomplete ? Math.Max(length, bytes.Length) : length;
+        if ((isWhole || isIncomplete) && length > MaxLength)
         {
             return Refuse(new(Offset, isCutOff: false, $"is longer than {MaxLength} bytes, the maximum that was passed as maxLength"));
         }
 
-        return isWhole ? bytes.Length : isIncomplete && !isEnd ? 0 : Refuse(new(Offset, isIncomplete));
+        // Where the parser does not say how much it needs, twice as many each time, so that it does not see a long record too often. Who
+        // waits for others' bytes gets what there is: they may be all that comes for a while.
+        Wanted = !isIncomplete ? 0 : length > bytes.Length ? length : IsWholeFile ? (int)Math.Min(2L * length, MaxLength + 1L) : 0;
+        return isWhole ? bytes.Length : isIncomplete && !isEnd ? 0 : Refuse(Invalid(isCutOff: isIncomplete));
     }
 
-    // Twice as many each time, so that the parser does not see a long record too often.
-    protected override long MeasureJoin(int known, ReadOnlySequence<byte> next) => Math.Max(LeastJoin, known);
+    protected override long MeasureJoin(int known, ReadOnlySequence<byte> next)
+        => Math.Max(Math.Max(LeastJoin, known), (long)Wanted - known);
 
     protected override int EndBatch()
     {
-        // Records that nobody has asked for.
-        ReadOnlySpan<byte> bytes = Bytes.Span;
-        int used = Returned;
-        while (used < bytes.Length && TryTake(bytes[used..], out int consumed, out _))
-        {
-            used += consumed;
-        }
-
+        // With records that nobody has asked for.
+        int used = CountFrom(Returned).End;
+        _count = null;
         return used > 0 ? used : throw new InvalidOperationException("The parser did not find a record again that it has found before.");
     }
+
+    /// <summary>The number of records from here on, and where they end.</summary>
+    private (int Records, int End) CountFrom(int used)
+    {
+        int records = 0;
+        for (ReadOnlySpan<byte> bytes = Bytes.Span;
+            used < bytes.Length && TryTake(bytes[used..], out int consumed, out _);
+            used += consumed)
+        {
+            records++;
+        }
+
+        return (records, used);
+    }
+
+    // The file is not to blame where somebody has cut it within a record.
+    private InvalidRecordException Invalid(bool isCutOff)
+        => !IsPartOfFile ? new(Offset, isCutOff)
+            : new(Offset, isCutOff, $"{(isCutOff ? "is cut off by the end of the part that is read" : "is invalid")}: a part of a file has to "
+                + "begin and end where a record does, and not at a separator within one, for example in a quoted field");
 
     private int Refuse(InvalidRecordException error)
     {

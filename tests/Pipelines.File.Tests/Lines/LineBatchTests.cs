@@ -18,6 +18,40 @@ public sealed class LineBatchTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     [Fact]
+    public async Task Copy_OfABatch_IsValidBehindTheStepAndTheLoop()
+    {
+        // The last line has no line end, and one crosses the segments.
+        byte[] bytes = "one\r\ntwo\nthree\nfour"u8.ToArray();
+        List<(LineBatch Copy, LineBatch Batch, List<(string, long, long)> Lines)> kept = [];
+        await foreach (LineBatch batch in new TestPipeReader(bytes) { SegmentSize = 7 }.ReadLineBatchesAsync(cancellationToken: _stop))
+        {
+            kept.Add((batch.Copy(), batch, Located(batch)));
+        }
+
+        Assert.True(kept.Count > 2);
+        Assert.All(kept, one =>
+        {
+            Assert.Throws<InvalidOperationException>(() => one.Batch.Copy());
+            Assert.Equal(one.Lines, Located(one.Copy));
+            Assert.Equal(one.Lines.Count, one.Copy.Count);
+            Assert.Equal(one.Lines[^1].Item1, Encoding.ASCII.GetString(one.Copy[one.Copy.Count - 1]));
+        });
+        Assert.Equal(["one", "two", "three", "four"], kept.SelectMany(one => Located(one.Copy)).Select(line => line.Item1));
+        Assert.Equal(0, default(LineBatch).Copy().Count);
+
+        static List<(string Text, long Offset, long EndOffset)> Located(LineBatch batch)
+        {
+            List<(string Text, long Offset, long EndOffset)> lines = [];
+            foreach (Line line in batch.WithOffsets())
+            {
+                lines.Add((Encoding.ASCII.GetString(line.Span), line.Offset, line.EndOffset));
+            }
+
+            return lines;
+        }
+    }
+
+    [Fact]
     public async Task ReadLineBatchesAsync_Batch_IsValidUntilTheNextStep()
     {
         Pipe pipe = new();

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Buffers.Binary;
 using System.IO.Pipelines;
 using System.Text;
 using FilePipelinesChild;
@@ -217,6 +218,21 @@ public sealed class ReadRecordBatchesTests : IDisposable
         Assert.True(reader.IsCompleted);
     }
 
+    [Theory]
+    [InlineData(0, 5, true)]
+    [InlineData(1, 5, false)]
+    public async Task ReadRecordBatchesAsync_PartThatCutsARecord_DoesNotBlameTheFile(long offset, long length, bool isCutOff)
+    {
+        string path = _folder.File("f", [4, 255, 255, 255, 255, 252]);
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Offset = offset, Length = length });
+        InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(() => TextsAsync(reader));
+        Assert.Equal(isCutOff, error.IsCutOff);
+        Assert.Contains("begin and end where a record does", error.Message, StringComparison.Ordinal);
+        error = await Assert.ThrowsAsync<InvalidRecordException>(
+            () => TextsAsync(FilePipeReader.Create(_folder.File("g", Records("one")[..^1]))));
+        Assert.DoesNotContain("part", error.Message, StringComparison.Ordinal);
+    }
+
     [Fact]
     public async Task ReadRecordBatchesAsync_EndWithinARecord_IsCutOff()
     {
@@ -249,6 +265,141 @@ public sealed class ReadRecordBatchesTests : IDisposable
             Assert.Equal((11_000, 0, false), (most, error.Offset, error.IsCutOff));
             Assert.Contains("10000", error.Message, StringComparison.Ordinal);
         }
+    }
+
+    [Theory]
+    [InlineData(true, true)]
+    [InlineData(true, false)]
+    [InlineData(false, true)]
+    public async Task ReadRecordBatchesAsync_LongRecord_IsScannedAFewTimes(bool saysHowMuch, bool isFile)
+    {
+        // A length of 4 bytes, and a parser that looks at all bytes that it gets.
+        const int Length = 8 << 20;
+        byte[] bytes = new byte[4 + Length + 4 + 3];
+        BinaryPrimitives.WriteInt32LittleEndian(bytes, 4 + Length);
+        BinaryPrimitives.WriteInt32LittleEndian(bytes.AsSpan(4 + Length), 7);
+        PipeReader reader = isFile ? FilePipeReader.Create(_folder.File("f", bytes), new() { BufferSize = 4096 })
+            : new TestPipeReader(bytes) { PieceSize = 4096 };
+        long scanned = 0;
+        List<int> lengths = [];
+        await foreach (RecordBatch<int> batch in reader.ReadRecordBatchesAsync<int>(
+            (ReadOnlySpan<byte> rest, out int consumed, out int record) =>
+            {
+                consumed = 4;
+                if (!BinaryPrimitives.TryReadInt32LittleEndian(rest, out record))
+                {
+                    return OperationStatus.NeedMoreData;
+                }
+
+                scanned += Math.Min(rest.Length, record);
+                consumed = record <= rest.Length || saysHowMuch ? record : 0;
+                return record <= rest.Length ? OperationStatus.Done : OperationStatus.NeedMoreData;
+            },
+            maxLength: 2 * Length,
+            cancellationToken: _stop))
+        {
+            foreach (int length in batch)
+            {
+                lengths.Add(length);
+            }
+        }
+
+        Assert.Equal([4 + Length, 7], lengths);
+        Assert.InRange(scanned, Length, (saysHowMuch ? 3L : 5L) * Length);
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_ParserThatWantsMoreThanMaxLength_ReadsNoFurther()
+    {
+        TestPipeReader reader = new(new byte[1_000_000]) { PieceSize = 1000 };
+        InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(async () =>
+        {
+            await foreach (RecordBatch<int> batch in reader.ReadRecordBatchesAsync(
+                (ReadOnlySpan<byte> bytes, out int consumed, out int record) =>
+                {
+                    record = bytes.Length;
+                    consumed = 10_001;
+                    return bytes.Length > 1000 ? throw new InvalidOperationException("It was asked again.") : OperationStatus.NeedMoreData;
+                },
+                maxLength: 10_000,
+                cancellationToken: _stop))
+            {
+                Assert.Fail("There is no record.");
+            }
+        });
+        Assert.Contains("10000", error.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task ReadRecordBatchesAsync_LiveSource_GivesARecordOfAParserThatSaysNothingAtOnce()
+    {
+        Pipe pipe = new();
+        await using IAsyncEnumerator<RecordBatch<string>> batches = pipe.Reader
+            .ReadRecordBatchesAsync<string>(TryTakeWithoutLength, cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Task<bool> next = batches.MoveNextAsync().AsTask();
+        byte[] record = Records("some text");
+        foreach (byte one in record)
+        {
+            await pipe.Writer.WriteAsync(new[] { one }, _stop);
+        }
+
+        Assert.True(await next);
+        Assert.Equal(["some text"], TextsOf(batches.Current));
+    }
+
+    [Fact]
+    public async Task Copy_OfABatch_IsValidBehindTheStepAndTheLoop()
+    {
+        byte[] bytes = [.. Records("a", "b"), .. Records("c"), 255];
+        TestPipeReader reader = new([bytes.AsMemory(0, 6), bytes.AsMemory(6)]);
+        List<(RecordBatch<string> Copy, RecordBatch<string> Batch, long Offset)> kept = [];
+        await Assert.ThrowsAsync<InvalidRecordException>(async () =>
+        {
+            await foreach (RecordBatch<string> batch in reader.ReadRecordBatchesAsync<string>(TryTake, cancellationToken: _stop))
+            {
+                foreach (LocatedRecord<string> first in batch.WithOffsets())
+                {
+                    kept.Add((batch.Copy(), batch, first.Offset));
+                    break;
+                }
+            }
+        });
+        Assert.Equal([2, 1], kept.Select(one => one.Copy.Count));
+        Assert.Equal(["a", "b", "c"], kept.SelectMany(one => TextsOf(one.Copy)));
+        foreach ((RecordBatch<string> copy, RecordBatch<string> batch, long offset) in kept)
+        {
+            Assert.Throws<InvalidOperationException>(() => batch.Count);
+            Assert.Throws<InvalidOperationException>(() => batch.Copy());
+            Assert.Throws<InvalidOperationException>(() => TextsOf(batch));
+            foreach (LocatedRecord<string> first in copy.WithOffsets())
+            {
+                Assert.Equal(offset, first.Offset);
+                break;
+            }
+        }
+
+        Assert.Equal((0, 0), (default(RecordBatch<string>).Count, default(RecordBatch<string>).Copy().Count));
+    }
+
+    [Fact]
+    public async Task Count_BeforeAndWithinALoop_IsTheNumberOfWholeRecordsAndChangesNothing()
+    {
+        byte[] bytes = [.. Records("a", "b", "c"), 200];
+        TestPipeReader reader = new(bytes);
+        await foreach (RecordBatch<string> batch
+            in reader.ReadRecordBatchesAsync<string>(TryTake, leaveOpen: true, cancellationToken: _stop))
+        {
+            Assert.Equal(3, batch.Count);
+            foreach (string text in batch)
+            {
+                Assert.Equal(("a", 3), (text, batch.Count));
+                break;
+            }
+
+            break;
+        }
+
+        Assert.Equal(Records("a").Length, reader.Consumed);
     }
 
     [Theory]
@@ -394,6 +545,13 @@ public sealed class ReadRecordBatchesTests : IDisposable
     {
         OperationStatus status = TryTakeSpan(bytes, out consumed, out TextRecord text);
         record = Encoding.ASCII.GetString(text.Text);
+        return status;
+    }
+
+    private static OperationStatus TryTakeWithoutLength(ReadOnlySpan<byte> bytes, out int consumed, out string record)
+    {
+        OperationStatus status = TryTake(bytes, out consumed, out record);
+        consumed = status == OperationStatus.Done ? consumed : 0;
         return status;
     }
 
