@@ -38,7 +38,7 @@ public sealed partial class FilePipeWriter
     public override async ValueTask CompleteAsync(Exception? exception = null)
     {
         bool wasAborted = BeginComplete(exception, mayWait: false);
-        await _loop.WaitForReleaseAsync().ConfigureAwait(false);
+        await _loop.Released.ConfigureAwait(false);
         ThrowIfNotWhole(wasAborted);
     }
 
@@ -104,7 +104,7 @@ public sealed partial class FilePipeWriter
     {
         if (IsCompleted)
         {
-            await _loop.WaitForReleaseAsync().ConfigureAwait(false);
+            await _loop.Released.ConfigureAwait(false);
             return;
         }
 
@@ -138,7 +138,7 @@ public sealed partial class FilePipeWriter
             EnterCall();
             if (exception is null)
             {
-                _loop.HandOverLocked();
+                _queue.FlushLocked();
             }
 
             _loop.FinishLocked(isGivenUp: exception is not null);
@@ -155,18 +155,12 @@ public sealed partial class FilePipeWriter
 
     private void ThrowIfNotWhole(bool wasAborted)
     {
-        if (wasAborted)
+        if (!wasAborted && _loop.IsAborted)
         {
-            return;
+            throw WriteLoop.AbortedException();
         }
 
-        Exception? error;
-        lock (_loop)
-        {
-            error = _loop.IsAborted ? throw WriteLoop.AbortedException() : _loop.Error;
-        }
-
-        if (error is not null)
+        if (!wasAborted && _loop.Error is { } error)
         {
             _ = Failed(error).GetAwaiter().GetResult();
         }

@@ -190,7 +190,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         lock (_loop)
         {
             ThrowIfCompleted();
-            _loop.HandOverLocked();
+            _queue.FlushLocked();
             error = _loop.Error;
             if (error is not null)
             {
@@ -318,28 +318,22 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// reads are not moved before it.
     /// </summary>
     /// <exception cref="InvalidOperationException">Another call is running. Do not call <see cref="LeaveCall"/> then.</exception>
-    private void EnterCall()
-    {
-        if (Interlocked.Exchange(ref _isInCall, 1) != 0)
-        {
-            throw Overlapping();
-        }
-    }
+    private void EnterCall() => ThrowIfOverlapping(Interlocked.Exchange(ref _isInCall, 1));
 
     private void LeaveCall() => Volatile.Write(ref _isInCall, 0);
 
     /// <summary>Throws if a call is running. For calls that are too short to be marked as running.</summary>
-    private void ThrowIfInCall()
+    private void ThrowIfInCall() => ThrowIfOverlapping(Volatile.Read(in _isInCall));
+
+    private static void ThrowIfOverlapping(int isInCall)
     {
-        if (Volatile.Read(in _isInCall) != 0)
+        if (isInCall != 0)
         {
-            throw Overlapping();
+            throw new InvalidOperationException("Another call of this writer is under way. Only one caller may use a writer at a time: "
+                + "await each WriteAsync, or let threads take turns, for example with a SemaphoreSlim. To give up from another thread, "
+                + "call Abort.");
         }
     }
-
-    private static InvalidOperationException Overlapping()
-        => new("Another call of this writer is under way. Only one caller may use a writer at a time: await each WriteAsync, "
-            + "or let threads take turns, for example with a SemaphoreSlim. To give up from another thread, call Abort.");
 
     private void ThrowIfCompleted()
     {

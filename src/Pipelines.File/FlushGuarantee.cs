@@ -6,9 +6,9 @@ namespace Pipelines.File;
 public enum FlushGuarantee
 {
     /// <summary>
-    /// The bytes are in memory, and another thread writes them in order while the program continues. This is the default. If the process is
-    /// killed, bytes that are not written yet are lost. If a write fails, a later flush and <see cref="FilePipeWriter.CompleteAsync"/>
-    /// throw its error.
+    /// The bytes are in memory, and another thread writes them in order while the program continues. This is the default. If the process
+    /// ends before <see cref="FilePipeWriter.CompleteAsync"/> has completed, killed or because Main returns, bytes that are not written yet
+    /// are lost. If a write fails, a later flush and <see cref="FilePipeWriter.CompleteAsync"/> throw its error.
     /// </summary>
     WriteBehind,
 

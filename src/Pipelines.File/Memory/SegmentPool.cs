@@ -105,13 +105,18 @@ internal sealed class SegmentPool
     /// A segment around memory of a caller's pool: at most <paramref name="size"/> bytes, fewer if that pool provides fewer. Runs the
     /// caller's code, and throws what it throws.
     /// </summary>
-    internal FileSegment Rent(int size, MemoryPool<byte> pool)
+    internal FileSegment Rent(int size, MemoryPool<byte> pool, bool pins = false)
     {
         IMemoryOwner<byte> owner = pool.Rent(Math.Min(size, pool.MaxBufferSize));
         try
         {
             FileSegment segment = Pop(0) ?? new FileSegment();
             segment.Rent(owner, size);
+            if (pins)
+            {
+                segment.Pin();
+            }
+
             return segment;
         }
         catch

@@ -33,9 +33,8 @@ internal sealed partial class WriteLoop
     // With ResumesOnPool, under the lock: whether the step is over, and an application's thread is to go on.
     private bool _isOver;
 
-    // The number of bytes that were written when the last write began, and the number of flushes handed over since then.
+    // The number of bytes that were written when the last write began.
     private long _writtenBefore;
-    private int _flushesInQueue;
 
     // When the last write or sync began: what FastWrites.Begin has returned.
     private long _stepBegan;
@@ -186,8 +185,6 @@ internal sealed partial class WriteLoop
                 _request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
                 queue.BeginWriteLocked(_request);
                 Debug.Assert(_request.Length > 0 && _request.Length <= queue.Flushed - queue.Written);
-                FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushesInQueue - 1));
-                _flushesInQueue = 0;
                 break;
             case Step.Sync:
                 Debug.Assert(Synced < queue.Written);

@@ -33,8 +33,8 @@ internal sealed partial class WriteLoop(
     // Whether the writer was completed with an exception.
     private bool _isGivenUp;
 
-    // Completed when everything is released; null if nobody awaits that.
-    private TaskCompletionSource? _release;
+    // Completed when everything is released. It is awaited with ConfigureAwait(false), so no caller's code runs in whoever completes it.
+    private readonly TaskCompletionSource _released = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     /// <inheritdoc cref="WriteQueue.IsCompleted"/>
     internal bool IsCompleted => queue.IsCompleted;
@@ -51,8 +51,8 @@ internal sealed partial class WriteLoop(
     /// </summary>
     internal long Synced { get; private set; } = file.IsChanged ? -1 : 0;
 
-    // After Abort nobody waits for a call that may never end.
-    private bool IsReleased => _step == Step.Closed || (IsAborted && !file.Opened.EndsWrites);
+    /// <summary>Completes when file and memory are released; after Abort without waiting for a call that may never end.</summary>
+    internal Task Released => _released.Task;
 
     internal static OperationCanceledException AbortedException() => new("The writer was aborted.");
 
@@ -63,17 +63,6 @@ internal sealed partial class WriteLoop(
     internal bool MayWriteHereLocked()
         => _step == Step.Sleep && file.WritesToMemory && queue.Flushed - queue.Written <= FastWrites.MaxBytes
             && writes.AreExpected(file.Volume);
-
-    /// <summary>Hands over the bytes that were advanced over. Called by the writer's caller.</summary>
-    internal void HandOverLocked()
-    {
-        Debug.Assert(Monitor.IsEntered(this));
-        if (queue.Advanced > queue.Flushed)
-        {
-            _flushesInQueue++;
-            queue.FlushLocked();
-        }
-    }
 
     /// <summary>
     /// Called when everything is handed over: no more bytes are taken. The steps that finish the file follow the last write, unless
@@ -103,23 +92,12 @@ internal sealed partial class WriteLoop(
 
         IsAborted = true;
         queue.Complete();
-        if (IsReleased)
+        if (!file.Opened.EndsWrites)
         {
             TellReleaseLocked();
         }
 
         return true;
-    }
-
-    /// <summary>Returns a task that completes when file and memory are released.</summary>
-    internal Task WaitForReleaseAsync()
-    {
-        lock (this)
-        {
-            // It is awaited with ConfigureAwait(false), so no caller's code runs in whoever completes it.
-            return IsReleased ? Task.CompletedTask
-                : (_release ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
-        }
     }
 
     /// <summary>
@@ -132,12 +110,12 @@ internal sealed partial class WriteLoop(
         {
             lock (this)
             {
-                while (!IsReleased && !_isOver)
+                while (!Released.IsCompleted && !_isOver)
                 {
                     _ = Monitor.Wait(this);
                 }
 
-                if (IsReleased)
+                if (Released.IsCompleted)
                 {
                     return;
                 }
@@ -152,7 +130,7 @@ internal sealed partial class WriteLoop(
 
     private void TellReleaseLocked()
     {
-        _ = _release?.TrySetResult();
+        _ = _released.TrySetResult();
         Monitor.PulseAll(this);
     }
 }

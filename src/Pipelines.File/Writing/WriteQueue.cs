@@ -1,3 +1,4 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
@@ -37,8 +38,13 @@ internal sealed class WriteQueue
     private readonly int _segmentSize;
     private readonly int _maxSegmentsPerWrite;
 
-    // If flushes are kept whole: the ends of those that are not written; else null. Guarded by the lock.
+    // If flushes are kept whole: the ends of those that are not written, behind the end of the one that is being written; else null.
+    // Guarded by the lock.
     private readonly Queue<long>? _flushEnds;
+    private long _flushEnd;
+
+    // The number of flushes handed over since the last write began. Guarded by the lock.
+    private int _flushes;
 
     // The copy of a flush that is kept whole and lies in more segments than a write takes. Made by the first one.
     private FileSegment? _joined;
@@ -147,19 +153,8 @@ internal sealed class WriteQueue
     internal FileSegment Rent(int sizeHint)
     {
         int size = Math.Max(_segmentSize, sizeHint);
-        FileSegment segment = _pool is null || sizeHint > _pool.MaxBufferSize
-            ? SegmentPool.Shared.Rent(size)
-            : SegmentPool.Shared.Rent(size, _pool);
-        try
-        {
-            segment.Pin();
-            return segment;
-        }
-        catch
-        {
-            _ = SegmentPool.Shared.Return(segment);
-            throw;
-        }
+        return _pool is null || sizeHint > _pool.MaxBufferSize ? SegmentPool.Shared.Rent(size)
+            : SegmentPool.Shared.Rent(size, _pool, pins: true);
     }
 
     /// <summary>
@@ -199,8 +194,12 @@ internal sealed class WriteQueue
     internal void FlushLocked()
     {
         Debug.Assert(Written <= Flushed && Flushed <= Advanced);
-        _flushEnds?.Enqueue(Advanced);
-        Flushed = Advanced;
+        if (Advanced > Flushed)
+        {
+            _flushEnds?.Enqueue(Advanced);
+            Flushed = Advanced;
+            _flushes++;
+        }
     }
 
     /// <summary>
@@ -209,6 +208,8 @@ internal sealed class WriteQueue
     internal void BeginWriteLocked(FileRequest request)
     {
         Debug.Assert(Flushed > Written && request.BufferCount == 0);
+        FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushes - 1));
+        _flushes = 0;
         long end = EndOfWrite();
         if (Gather(end, request) < end && _flushEnds is not null && end - Written <= MaxWholeFlush)
         {
@@ -316,23 +317,16 @@ internal sealed class WriteQueue
             return most;
         }
 
-        while (_flushEnds.TryPeek(out long written) && written <= Written)
+        if (_flushEnd <= Written)
         {
-            _flushEnds.Dequeue();
-        }
-
-        long end = _flushEnds.TryPeek(out long first) ? Math.Min(first, most) : most;
-        foreach (long next in _flushEnds)
-        {
-            if (next > most || next - Written > (_file.Appends ? MaxSharedAppend : MaxWholeFlush))
+            _flushEnd = _flushEnds.Dequeue();
+            while (_flushEnds.TryPeek(out long next) && next - Written <= (_file.Appends ? MaxSharedAppend : MaxWholeFlush))
             {
-                break;
+                _flushEnd = _flushEnds.Dequeue();
             }
-
-            end = next;
         }
 
-        return end;
+        return Math.Min(_flushEnd, most);
     }
 
     /// <summary>Takes out the segments that end at <paramref name="position"/> or before, except the tail.</summary>

@@ -25,7 +25,7 @@ internal sealed class WriterFile
     private readonly long _preallocated;
 
     private WriterFile(OpenedFile file, FilePipeWriterOptions options, long offset, bool leaveOpen, bool isOpenedByPath,
-        ReplacementFile? unfinished = null)
+        ReplacementFile? unfinished)
     {
         Opened = file;
         Offset = offset;
@@ -64,17 +64,7 @@ internal sealed class WriterFile
         if (options.Replace)
         {
             ReplacementFile unfinished = ReplacementFile.Open(path, options, calls);
-            try
-            {
-                DropBehind(unfinished.Backend, options);
-                return new WriterFile(unfinished.Backend, options, offset: 0, leaveOpen: false, isOpenedByPath: true, unfinished);
-            }
-            catch
-            {
-                unfinished.Dispose();
-                unfinished.Backend.Release(closeHandle: true);
-                throw;
-            }
+            return Of(unfinished.Backend, options, leaveOpen: false, isOpenedByPath: true, unfinished);
         }
 
         return Of(FileOpening.Open(ToOpen(path, options)), options, leaveOpen: false, isOpenedByPath: true);
@@ -116,28 +106,26 @@ internal sealed class WriterFile
     /// Takes an open file. The writer begins at its end if it appends, else at the Offset of the options, or at the position of a standard
     /// stream.
     /// </summary>
-    internal static WriterFile Of(OpenedFile file, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath)
+    internal static WriterFile Of(
+        OpenedFile file, FilePipeWriterOptions options, bool leaveOpen, bool isOpenedByPath, ReplacementFile? unfinished = null)
     {
         file.RequireOffset(options.Offset ?? 0, nameof(FilePipeWriterOptions), closeHandle: isOpenedByPath);
-        long start = options.Mode == FileMode.Append || file.Appends ? file.Properties.Length : file.SharesPosition ? file.GetPosition()
-            : 0;
         try
         {
-            DropBehind(file, options);
-            return new WriterFile(file, options, options.Offset ?? start, leaveOpen, isOpenedByPath);
+            long start = options.Mode == FileMode.Append || file.Appends ? file.Properties.Length
+                : file.SharesPosition ? file.GetPosition() : 0;
+            if (options.Caching == FileCaching.DropBehind)
+            {
+                file.DropBehind(isWriter: true);
+            }
+
+            return new WriterFile(file, options, options.Offset ?? start, leaveOpen, isOpenedByPath, unfinished);
         }
         catch
         {
+            unfinished?.Dispose();
             file.Release(closeHandle: isOpenedByPath);
             throw;
-        }
-    }
-
-    private static void DropBehind(OpenedFile file, FilePipeWriterOptions options)
-    {
-        if (options.Caching == FileCaching.DropBehind)
-        {
-            file.DropBehind(isWriter: true);
         }
     }
 
