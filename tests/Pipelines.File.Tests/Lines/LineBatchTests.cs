@@ -327,8 +327,9 @@ public sealed class LineBatchTests : IDisposable
     {
         using Fifo fifo = Fifo.Create(_folder);
         FilePipeReader reader = FilePipeReader.Create(fifo.Path);
-        object steps = isOneByOne ? reader.ReadLinesAsync(cancellationToken: TestContext.Current.CancellationToken).GetAsyncEnumerator()
-            : reader.ReadLineBatchesAsync(cancellationToken: TestContext.Current.CancellationToken).GetAsyncEnumerator();
+        CancellationToken token = TestContext.Current.CancellationToken;
+        object steps = isOneByOne ? reader.ReadLinesAsync(cancellationToken: token).GetAsyncEnumerator(token)
+            : reader.ReadLineBatchesAsync(cancellationToken: token).GetAsyncEnumerator(token);
         object? result = null;
         Thread blocked = new(() =>
         {
