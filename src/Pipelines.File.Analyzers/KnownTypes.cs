@@ -27,6 +27,16 @@ internal static class KnownTypes
         => type is INamedTypeSymbol { TypeArguments.Length: 1 } named && type.Is("System.Buffers", "ReadOnlySequence")
             && named.TypeArguments[0].SpecialType == SpecialType.System_Byte;
 
+    /// <summary>Whether it is a sequence or memory of bytes, which somebody else may own.</summary>
+    internal static bool IsBytes(this ITypeSymbol? type)
+        => type.IsByteSequence() || (type is INamedTypeSymbol { TypeArguments.Length: 1 } named && type.Is("System", "ReadOnlyMemory")
+            && named.TypeArguments[0].SpecialType == SpecialType.System_Byte);
+
+    /// <summary>Whether it is valid for one step of the loop that returns it.</summary>
+    internal static bool IsBorrowed(this ITypeSymbol? type)
+        => type?.Name is "LineBatch" or "RecordBatch" or "FollowedBatch" or "FollowedLine" or "JournalBatch" or "JournalRecord"
+            && type.ContainingNamespace?.ToDisplayString() == "Pipelines.File";
+
     /// <summary>The expression without await, ConfigureAwait, WithCancellation, parentheses and "!".</summary>
     internal static ExpressionSyntax Unwrap(ExpressionSyntax expression)
         => expression switch
@@ -50,16 +60,19 @@ internal static class KnownTypes
             or AnonymousFunctionExpressionSyntax or AccessorDeclarationSyntax)
             ?? node.SyntaxTree.GetRoot();
 
-    /// <summary>Whether a call is the library's ReadLineSequencesAsync, or a LINQ method on it that returns some of its lines.</summary>
-    internal static bool IsReadLines(ExpressionSyntax expression, SemanticModel model, CancellationToken cancellationToken)
+    /// <summary>
+    /// Whether a call is one of the library's whose items are valid for one step, or a LINQ method on it that returns some of them.
+    /// </summary>
+    internal static bool IsLending(ExpressionSyntax expression, SemanticModel model, CancellationToken cancellationToken)
         => Unwrap(expression) is InvocationExpressionSyntax { Expression: MemberAccessExpressionSyntax access } call
             && (access.Name.Identifier.Text is "Where" or "Skip" or "SkipWhile" or "Take" or "TakeWhile"
-                ? IsReadLines(access.Expression, model, cancellationToken)
-                : access.Name.Identifier.Text == "ReadLineSequencesAsync" && IsOwn(call, model, cancellationToken));
+                ? IsLending(access.Expression, model, cancellationToken) : IsOwn(call, model, cancellationToken));
 
     private static bool IsOwn(InvocationExpressionSyntax call, SemanticModel model, CancellationToken cancellationToken)
         => model.GetSymbolInfo(call, cancellationToken).Symbol is IMethodSymbol method
             && method.ContainingNamespace?.ToDisplayString() == "Pipelines.File"
-            && method.ReturnType is INamedTypeSymbol { TypeArguments.Length: 1 } lines
-            && lines.TypeArguments[0].IsByteSequence();
+            && method.ReturnType is INamedTypeSymbol { TypeArguments.Length: 1 } items
+            && items.Is("System.Collections.Generic", "IAsyncEnumerable")
+            && (items.TypeArguments[0].IsBorrowed()
+                || (method.Name == "ReadLineSequencesAsync" && items.TypeArguments[0].IsByteSequence()));
 }

@@ -18,13 +18,13 @@ public static class Rules
         "Disposing a writer with Replace drops what was written, so that the old file stays after an exception. Call CompleteAsync at the "
         + "end to make the new file appear.");
 
-    /// <summary>A line of ReadLineSequencesAsync is stored beyond the step of the loop.</summary>
-    public static readonly DiagnosticDescriptor LineStored = Rule(
+    /// <summary>What a loop lends, as a line of ReadLineSequencesAsync or a batch, is stored beyond its step.</summary>
+    public static readonly DiagnosticDescriptor BorrowedStored = Rule(
         "PF0002",
-        "A line of ReadLineSequencesAsync is stored",
-        "A line of ReadLineSequencesAsync is valid until the next step of the loop: store a copy",
-        "The line refers to the reader's buffer, which the next step of the loop uses again. Store line.ToArray() or "
-        + "Encoding.UTF8.GetString(line), or read with ReadLinesAsync.");
+        "A line or a batch is stored, which is valid for one step of its loop",
+        "'{0}' keeps what is valid until the next step of the loop only: store a copy",
+        "A line of ReadLineSequencesAsync, a batch and a followed line refer to the reader's buffer, which the next step of the loop uses "
+        + "again. Store Copy() of a batch or of a followed line, and line.ToArray() of a sequence, or read strings with ReadLinesAsync.");
 
     /// <summary>A buffer is used after AdvanceTo.</summary>
     public static readonly DiagnosticDescriptor BufferUsedBehindAdvance = Rule(

@@ -11,7 +11,7 @@ public sealed class UsageAnalyzer : DiagnosticAnalyzer
 {
     /// <inheritdoc/>
     public override ImmutableArray<DiagnosticDescriptor> SupportedDiagnostics { get; }
-        = ImmutableArray.Create(Rules.ReplaceNotCompleted, Rules.LineStored, Rules.BufferUsedBehindAdvance, Rules.NotAwaited);
+        = ImmutableArray.Create(Rules.ReplaceNotCompleted, Rules.BorrowedStored, Rules.BufferUsedBehindAdvance, Rules.NotAwaited);
 
     /// <inheritdoc/>
     public override void Initialize(AnalysisContext context)
@@ -19,8 +19,8 @@ public sealed class UsageAnalyzer : DiagnosticAnalyzer
         context.ConfigureGeneratedCodeAnalysis(GeneratedCodeAnalysisFlags.None);
         context.EnableConcurrentExecution();
         context.RegisterSyntaxNodeAction(ReplaceNotCompletedRule.Analyze, SyntaxKind.VariableDeclarator);
-        context.RegisterSyntaxNodeAction(LineStoredRule.AnalyzeCall, SyntaxKind.InvocationExpression);
-        context.RegisterSyntaxNodeAction(LineStoredRule.AnalyzeLoop, SyntaxKind.ForEachStatement);
+        context.RegisterSyntaxNodeAction(BorrowedStoredRule.AnalyzeCall, SyntaxKind.InvocationExpression);
+        context.RegisterSyntaxNodeAction(BorrowedStoredRule.AnalyzeLoop, SyntaxKind.ForEachStatement);
         context.RegisterSyntaxNodeAction(BufferUsedBehindAdvanceRule.Analyze, SyntaxKind.InvocationExpression);
         context.RegisterSyntaxNodeAction(NotAwaitedRule.Analyze, SyntaxKind.ExpressionStatement);
     }

@@ -64,7 +64,32 @@ public sealed class AnalyzerTests
     [InlineData("await FindAsync();\nasync Task<ReadOnlySequence<byte>> FindAsync()\n{\n"
         + "    await foreach (var line in reader.ReadLineSequencesAsync())\n    {\n        return line;\n    }\n\n    return default;\n}",
         "PF0002 line")]
-    public async Task LineStored_InWhatOutlivesTheStep_IsReported(string statements, string expected)
+    [InlineData("var all = await reader.ReadLineBatchesAsync().ToArrayAsync();", "PF0002 ToArrayAsync")]
+    [InlineData("var all = await new LogFollower(path).ReadLinesAsync().Take(5).ToListAsync();", "PF0002 ToListAsync")]
+    [InlineData("var last = await JournalReader.Open(path).ReadBatchesAsync().LastAsync();", "PF0002 LastAsync")]
+    [InlineData("List<LineBatch> batches = [];\nawait foreach (LineBatch batch in reader.ReadLineBatchesAsync())\n{\n"
+        + "    batches.Add(batch);\n}", "PF0002 batch")]
+    [InlineData("Queue<RecordBatch<int>> batches = [];\n"
+        + "await foreach (var batch in reader.ReadRecordBatchesAsync<int>(Entry.TryTake))\n{\n    batches.Enqueue(batch);\n}",
+        "PF0002 batch")]
+    [InlineData("var shipped = System.Threading.Channels.Channel.CreateBounded<FollowedBatch>(5);\n"
+        + "await foreach (FollowedBatch batch in new LogFollower(path).ReadBatchesAsync(5, 5, TimeSpan.Zero))\n{\n"
+        + "    await shipped.Writer.WriteAsync(batch);\n}", "PF0002 batch")]
+    [InlineData("List<FollowedLine> lines = [];\n"
+        + "await foreach (FollowedBatch batch in new LogFollower(path).ReadBatchesAsync(5, 5, TimeSpan.Zero))\n{\n"
+        + "    lines.AddRange(batch.Lines);\n}", "PF0002 batch")]
+    [InlineData("List<FollowedLine> lines = [];\n"
+        + "await foreach (FollowedBatch batch in new LogFollower(path).ReadBatchesAsync(5, 5, TimeSpan.Zero))\n{\n"
+        + "    foreach (FollowedLine line in batch.Lines)\n    {\n        lines.Add(line);\n    }\n}", "PF0002 line")]
+    [InlineData("List<ReadOnlyMemory<byte>> lines = [];\nawait foreach (FollowedLine line in new LogFollower(path).ReadLinesAsync())\n{\n"
+        + "    lines.Add(line.Bytes);\n}", "PF0002 line")]
+    [InlineData("List<Task> tasks = [];\nawait foreach (JournalBatch batch in JournalReader.Open(path).ReadBatchesAsync())\n{\n"
+        + "    tasks.Add(Task.Run(() => Console.WriteLine(batch.NextSequence)));\n}", "PF0002 batch")]
+    [InlineData("await foreach (LineBatch batch in reader.ReadLineBatchesAsync())\n{\n"
+        + "    _ = Task.Run(() => Console.WriteLine(batch.Count));\n}", "PF0002 batch")]
+    [InlineData("await foreach (LineBatch batch in reader.ReadLineBatchesAsync())\n{\n"
+        + "    ThreadPool.QueueUserWorkItem(_ => Console.WriteLine(batch.Count));\n}", "PF0002 batch")]
+    public async Task BorrowedStored_InWhatOutlivesTheStep_IsReported(string statements, string expected)
         => Assert.Equal([expected], await Compiled.DiagnoseAsync(statements));
 
     [Theory]
@@ -78,7 +103,18 @@ public sealed class AnalyzerTests
         + "    Console.WriteLine(new Entry { Line = line }.Line.Length);\n}")]
     [InlineData("HashSet<string> lines = [];\nawait foreach (var line in reader.ReadLineSequencesAsync())\n"
         + "{\n    lines.Add(line.ToString());\n}")]
-    public async Task LineStored_Copied_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
+    [InlineData("List<LineBatch> batches = await reader.ReadLineBatchesAsync().Select(batch => batch.Copy()).ToListAsync();")]
+    [InlineData("List<string> lines = await reader.ReadLinesAsync().ToListAsync();")]
+    [InlineData("List<LineBatch> batches = [];\nawait foreach (LineBatch batch in reader.ReadLineBatchesAsync())\n{\n"
+        + "    batches.Add(batch.Copy());\n}")]
+    [InlineData("List<FollowedLine> lines = [];\nFileCheckpoint? last = null;\n"
+        + "await foreach (FollowedBatch batch in new LogFollower(path).ReadBatchesAsync(5, 5, TimeSpan.Zero))\n{\n"
+        + "    foreach (FollowedLine line in batch.Copy().Lines)\n    {\n        lines.Add(line);\n    }\n\n"
+        + "    last = batch.Checkpoint;\n}")]
+    [InlineData("await foreach (LineBatch batch in reader.ReadLineBatchesAsync())\n{\n    List<LineBatch> one = [batch];\n"
+        + "    one.Add(batch);\n    await Task.Run(() => Console.WriteLine(batch.Count));\n"
+        + "    Task own = Task.Run(() => Console.WriteLine(batch.Count));\n    await own;\n}")]
+    public async Task BorrowedStored_Copied_IsNot(string statements) => Assert.Empty(await Compiled.DiagnoseAsync(statements));
 
     [Theory]
     [InlineData("ReadResult result = await reader.ReadAsync();\nreader.AdvanceTo(result.Buffer.End);\n"

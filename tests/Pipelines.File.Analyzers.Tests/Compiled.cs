@@ -84,6 +84,12 @@ internal static class Compiled
         internal sealed class Entry
         {
             internal ReadOnlySequence<byte> Line { get; set; }
+
+            internal static OperationStatus TryTake(ReadOnlySpan<byte> bytes, out int consumed, out int record)
+            {
+                consumed = record = 1;
+                return bytes.IsEmpty ? OperationStatus.NeedMoreData : OperationStatus.Done;
+            }
         }
 
         internal sealed class Program

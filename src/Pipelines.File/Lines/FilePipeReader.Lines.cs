@@ -48,8 +48,8 @@ public sealed partial class FilePipeReader
     /// </summary>
     /// <remarks>
     /// The file is opened once. The task completes when all bodies have ended. The first error cancels the token of the other bodies, and
-    /// is thrown when they have ended. Bytes that are appended in the meantime are not read. <b>Every <paramref name="separator"/> must be the
-    /// end of a record</b>: a file is divided behind any byte of that value, also within a quoted field of CSV or a binary record.
+    /// is thrown when they have ended. Bytes that are appended in the meantime are not read. <b>Every <paramref name="separator"/> must be
+    /// the end of a record</b>: a file is divided behind any byte of that value, also within a quoted field of CSV or a binary record.
     /// </remarks>
     /// <param name="path">The path of the file, absolute or relative to the current directory at the time of the call.</param>
     /// <param name="body">What to do with one part, for example a loop over <c>reader.ReadLineBatchesAsync()</c>.</param>

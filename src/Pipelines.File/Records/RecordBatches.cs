@@ -86,8 +86,8 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
     // The file is not to blame where somebody has cut it within a record.
     private InvalidRecordException Invalid(bool isCutOff)
         => !IsPartOfFile ? new(Offset, isCutOff)
-            : new(Offset, isCutOff, $"{(isCutOff ? "is cut off by the end of the part that is read" : "is invalid")}: a part of a file has to "
-                + "begin and end where a record does, and not at a separator within one, for example in a quoted field");
+            : new(Offset, isCutOff, (isCutOff ? "is cut off by the end of the part that is read" : "is invalid") + ": a part of a file has "
+                + "to begin and end where a record does, and not at a separator within one, for example in a quoted field");
 
     private int Refuse(InvalidRecordException error)
     {
