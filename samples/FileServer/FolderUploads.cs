@@ -8,7 +8,7 @@ namespace FileServerSample;
 /// Uploads at /uploads that go on where they broke off (tus 1.0). Their metadata have the path of the file, as a PUT would name it:
 /// <c>target /files/folder/name</c>; other clients than the page send a <c>filename</c>, which goes to the root.
 /// </summary>
-internal static class FolderUploads
+internal static partial class FolderUploads
 {
     // Begins with a dot, so nobody is served from it.
     private const string Unfinished = ".uploads";
@@ -19,11 +19,16 @@ internal static class FolderUploads
         {
             Folder = Path.Combine(settings.Root, Unfinished),
             MaxLength = settings.MaxUpload,
+
+            // Whoever is here may make ten of the longest ones, and a hundred in all.
+            MaxTotalLength = settings.MaxUpload < long.MaxValue / 10 ? settings.MaxUpload * 10 : long.MaxValue,
+            MaxUploads = 100,
+            AllowMethodOverride = false,
             Durable = settings.Durable,
             OnRequestAsync = (upload, stop) =>
             {
                 // What would be refused in the end is refused before it is sent. Parts have no name.
-                if (HttpMethods.IsPost(upload.HttpContext.Request.Method) && !upload.IsPartial)
+                if (upload.Operation is ResumableUploadOperation.Create or ResumableUploadOperation.Concatenate && !upload.IsPartial)
                 {
                     _ = TargetOf(upload, served, settings);
                 }
@@ -55,8 +60,12 @@ internal static class FolderUploads
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
             // A root that cannot be written to is served all the same.
+            LogNoUploads(app.Logger, e.Message);
         }
     }
+
+    [LoggerMessage(2, LogLevel.Warning, "There are no uploads that go on where they broke off: {Reason}")]
+    private static partial void LogNoUploads(ILogger logger, string reason);
 
     /// <param name="upload">The upload.</param>
     /// <param name="served">Where its name becomes a path.</param>

@@ -36,4 +36,37 @@ public static class FilePipelinesMeter
     /// A counter, {file}: request bodies, or sections of them, that were not saved, by <c>kind</c>. docs/serving.md lists the kinds.
     /// </summary>
     public const string UploadsBroken = "pipelines.file.uploads.broken";
+
+    /// <summary>
+    /// A histogram, s: how long an upload took, from its request to its name, or to its end; of a resumable one each request counts. With
+    /// <c>error.type</c>, which is the kind of <see cref="UploadsBroken"/>, if it was not saved.
+    /// </summary>
+    public const string UploadDuration = "pipelines.file.uploads.duration";
+
+    /// <summary>A histogram, By: how many bytes of it came, with the same <c>error.type</c>.</summary>
+    public const string UploadSize = "pipelines.file.uploads.size";
+
+    /// <summary>The name of the meter of the caches.</summary>
+    public const string CachingName = "Pipelines.File.Caching";
+
+    /// <summary>A counter, {entry}: entries that were found and given out.</summary>
+    public const string CacheHits = "pipelines.file.cache.hits";
+
+    /// <summary>A counter, {entry}: entries that were asked for and not there.</summary>
+    public const string CacheMisses = "pipelines.file.cache.misses";
+
+    /// <summary>A counter, {entry}: entries that were removed because they had expired or there were too many bytes.</summary>
+    public const string CacheEvictions = "pipelines.file.cache.evictions";
+
+    /// <summary>A counter, {entry}: files that were no whole entry and were removed; each is a miss, too.</summary>
+    public const string CacheDamaged = "pipelines.file.cache.damaged";
+
+    /// <summary>An up-down counter, By: bytes on disk when the folder was last looked through.</summary>
+    public const string CacheBytes = "pipelines.file.cache.bytes";
+
+    /// <summary>
+    /// The name of the source of activities: <c>pipelines.file.upload</c> for each upload, or request of a resumable one, and
+    /// <c>pipelines.file.cache.get</c> and <c>.set</c>.
+    /// </summary>
+    public const string ActivitySourceName = "Pipelines.File.AspNetCore";
 }

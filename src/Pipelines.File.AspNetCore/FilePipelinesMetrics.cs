@@ -1,4 +1,5 @@
 using System.Collections.Concurrent;
+using System.Diagnostics;
 using System.Diagnostics.Metrics;
 using System.Runtime.CompilerServices;
 using Microsoft.Extensions.DependencyInjection;
@@ -6,8 +7,8 @@ using Microsoft.Extensions.DependencyInjection;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// The counters of one application. Every instrument is observable: a listener reads the counters on its own thread, and counting calls no
-/// listener.
+/// The counters of one application. Every counter is observable: a listener reads it on its own thread, and counting calls no listener.
+/// Only the histograms of uploads call one.
 /// </summary>
 internal sealed class FilePipelinesMetrics
 {
@@ -22,6 +23,8 @@ internal sealed class FilePipelinesMetrics
     private long _saved;
     private readonly ConcurrentDictionary<string, long> _brokenResponses = new();
     private readonly ConcurrentDictionary<string, long> _brokenUploads = new();
+    private readonly Histogram<double> _uploadDuration;
+    private readonly Histogram<long> _uploadSize;
 
     private FilePipelinesMetrics(Meter meter)
     {
@@ -37,6 +40,8 @@ internal sealed class FilePipelinesMetrics
             _brokenUploads);
         meter.CreateObservableUpDownCounter(FilePipelinesMeter.ResponsesKept, () => Volatile.Read(ref _kept), "{file}",
             "Files that are kept open for the next request");
+        _uploadDuration = meter.CreateHistogram<double>(FilePipelinesMeter.UploadDuration, "s", "How long uploads took");
+        _uploadSize = meter.CreateHistogram<long>(FilePipelinesMeter.UploadSize, "By", "How many bytes of uploads came");
 
         void Counter(string name, string description, Func<long> observe)
             => meter.CreateObservableCounter(name, observe, "{file}", description);
@@ -65,11 +70,39 @@ internal sealed class FilePipelinesMetrics
 
     internal void Left() => Interlocked.Increment(ref _left);
 
-    internal void Saved() => Interlocked.Increment(ref _saved);
+    internal void Saved(TimeSpan duration, long length)
+    {
+        Interlocked.Increment(ref _saved);
+        Record(duration, length, error: null);
+    }
 
     internal void ResponseBroke(string kind) => Count(_brokenResponses, kind);
 
-    internal void UploadBroke(string kind) => Count(_brokenUploads, kind);
+    internal void UploadBroke(string kind, TimeSpan duration, long length)
+    {
+        Count(_brokenUploads, kind);
+        Record(duration, length, kind);
+    }
+
+    // A listener is called on this thread. What it throws is not the upload's, whose file may have its name by now.
+    private void Record(TimeSpan duration, long length, string? error)
+    {
+        try
+        {
+            TagList tags = default;
+            if (error is not null)
+            {
+                tags.Add("error.type", error);
+            }
+
+            _uploadDuration.Record(duration.TotalSeconds, tags);
+            _uploadSize.Record(length, tags);
+        }
+        catch (Exception e)
+        {
+            Debug.WriteLine(e);
+        }
+    }
 
     private static void Count(ConcurrentDictionary<string, long> counts, string kind)
         => counts.AddOrUpdate(kind, 1, static (_, count) => count + 1);

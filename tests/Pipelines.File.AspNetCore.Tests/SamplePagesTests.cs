@@ -67,7 +67,7 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
         Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.IsPrivilegedProcess, "Only root mounts a small file system.");
         string full = Path.Combine(_root, "full");
         Directory.CreateDirectory(full);
-        using Process mount = Process.Start("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", full]);
+        using Process mount = Process.Start("mount", ["-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", full]);
         await mount.WaitForExitAsync(_stop);
         Assert.SkipUnless(mount.ExitCode == 0, "A file system cannot be mounted here.");
         try

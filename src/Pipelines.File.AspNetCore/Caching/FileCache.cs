@@ -1,8 +1,11 @@
 using System.Buffers;
 using System.Buffers.Binary;
+using System.Diagnostics;
 using System.IO.Pipelines;
 using System.Runtime.InteropServices;
 using System.Security.Cryptography;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File.AspNetCore;
@@ -19,30 +22,40 @@ namespace Pipelines.File.AspNetCore;
 /// <see cref="FileCacheSweep"/> need not open it. The absolute expiration that the entry itself holds decides; of a sliding
 /// one there is only that time.</para>
 /// <para>A tag is removed by giving it a new random generation, in a file of its own. An entry remembers the generations of its tags and is
-/// none any more when one of them is another one.</para>
+/// none any more when one of them is another one. All tagged entries have one more tag, <see cref="Epoch"/>: where the files of tags take
+/// too much, it is removed, and they go.</para>
 /// </remarks>
 internal sealed class FileCache : IDisposable
 {
     // Access times are only as exact as eviction needs: a hit need not write each time.
     private static readonly TimeSpan s_accessExactness = TimeSpan.FromMinutes(1);
 
+    // No policy gives an entry a tag of this name; and if one did, its entries would go earlier.
+    private const string Epoch = "\0epoch";
+
     private readonly string _folder;
     private readonly string _tags;
+    private readonly bool _allowsShared;
+    private readonly ILogger _logger;
     private readonly FileCacheMetrics _metrics;
     private readonly FileCacheSweep _sweep;
 
-    internal FileCache(FileCacheOptions options, TimeProvider time, FileCacheMetrics metrics)
+    internal FileCache(FileCacheOptions options, TimeProvider time, FileCacheMetrics metrics, ILogger? logger = null)
     {
+        _logger = logger ?? NullLogger.Instance;
+        _allowsShared = options.AllowSharedFolder;
         _folder = Path.GetFullPath(options.Folder);
         _tags = Path.Combine(_folder, "tags");
         _metrics = metrics;
         Time = time;
-        MakeFolder(_folder);
         MakeFolder(_tags);
-        _sweep = new FileCacheSweep(_folder, options.MaxSize, time, metrics);
+        _sweep = new FileCacheSweep(_folder, options.MaxSize, time, metrics, _logger, DropTags);
     }
 
     internal TimeProvider Time { get; }
+
+    /// <summary>Looks through the folder now. For tests.</summary>
+    internal void Look() => _sweep.Look();
 
     /// <summary>Ends a look through the folder; entries stay.</summary>
     public void Dispose() => _sweep.Dispose();
@@ -52,6 +65,7 @@ internal sealed class FileCache : IDisposable
         string key, TState state, Action<TState, ReadOnlySequence<byte>> use, CancellationToken cancellationToken)
     {
         string path = PathOf(key);
+        using Activity? activity = FilePipelinesActivities.Begin("pipelines.file.cache.get");
         SafeFileHandle handle;
         try
         {
@@ -125,7 +139,12 @@ internal sealed class FileCache : IDisposable
         CancellationToken cancellationToken)
     {
         string path = PathOf(key);
-        byte[] head = MakeHead(key, body, tags.Span, expires, sliding);
+        using Activity? activity = FilePipelinesActivities.Begin("pipelines.file.cache.set");
+        if (MakeHead(key, body, tags.Span, expires, sliding) is not { } head)
+        {
+            return;
+        }
+
         long length = head.Length + body.Length;
         await WithRoomAsync(
             length, () => WriteInFolderAsync(path, head, body, expires, sliding, cancellationToken), cancellationToken)
@@ -137,7 +156,11 @@ internal sealed class FileCache : IDisposable
     internal void Set(string key, ReadOnlySequence<byte> body, DateTime expires, TimeSpan sliding)
     {
         string path = PathOf(key);
-        byte[] head = MakeHead(key, body, [], expires, sliding);
+        if (MakeHead(key, body, [], expires, sliding) is not { } head)
+        {
+            return;
+        }
+
         long length = head.Length + body.Length;
         WithRoomAsync(
             length,
@@ -174,6 +197,25 @@ internal sealed class FileCache : IDisposable
         {
             writer.Write(RandomNumberGenerator.GetBytes(sizeof(long)));
             await writer.CompleteAsync().ConfigureAwait(false);
+        }
+    }
+
+    /// <summary>
+    /// Removes the files of tags, and with them every entry that has a tag: without its file, a tag would be what it was before it was
+    /// first removed. First the entries go, so that none comes back.
+    /// </summary>
+    private void DropTags()
+    {
+        string epoch = TagPathOf(Epoch);
+        using (FilePipeWriter writer = FilePipeWriter.Create(epoch, s_tagOptions))
+        {
+            writer.Write(RandomNumberGenerator.GetBytes(sizeof(long)));
+            writer.Complete();
+        }
+
+        foreach (string tag in Directory.EnumerateFiles(_tags).Where(path => path != epoch))
+        {
+            _ = TryDelete(tag);
         }
     }
 
@@ -282,6 +324,7 @@ internal sealed class FileCache : IDisposable
     {
         _metrics.Damaged();
         _metrics.Miss();
+        _logger.LogEntryDamaged(path);
         TryDelete(path, handle);
         return false;
     }
@@ -290,7 +333,7 @@ internal sealed class FileCache : IDisposable
     private bool IsCurrent(SafeFileHandle handle, FileCacheEntry entry)
     {
         DateTime now = Time.GetUtcNow().UtcDateTime;
-        if (entry.Expires <= now || (entry.Sliding > TimeSpan.Zero && System.IO.File.GetLastWriteTimeUtc(handle) <= now))
+        if (entry.Expires <= now || (entry.Sliding > TimeSpan.Zero && FileTimes.WrittenOf(handle) <= now))
         {
             return false;
         }
@@ -308,7 +351,7 @@ internal sealed class FileCache : IDisposable
         {
             TrySetTimes(handle, now, EndOf(entry.Expires, entry.Sliding, now));
         }
-        else if (now - System.IO.File.GetLastAccessTimeUtc(handle) > s_accessExactness)
+        else if (now - FileTimes.AccessedOf(handle) > s_accessExactness)
         {
             TrySetTimes(handle, now, expires: null);
         }
@@ -316,25 +359,45 @@ internal sealed class FileCache : IDisposable
         return true;
     }
 
-    private byte[] MakeHead(
+    // Null: the entry is not stored, which is told once each time, and is no error of whoever stores it.
+    private byte[]? MakeHead(
         string key, ReadOnlySequence<byte> body, ReadOnlySpan<string> tags, DateTime expires, TimeSpan sliding)
     {
-        (string, long)[] generations = new (string, long)[tags.Length];
-        for (int i = 0; i < tags.Length; i++)
+        (string, long)[] generations = tags.IsEmpty ? [] : new (string, long)[tags.Length + 1];
+        for (int i = 0; i < generations.Length; i++)
         {
-            generations[i] = (tags[i], GenerationOf(tags[i]));
+            string tag = i == 0 ? Epoch : tags[i - 1];
+            generations[i] = (tag, GenerationOf(tag));
         }
 
-        return FileCacheEntry.MakeHead(key, generations, expires, sliding, body);
+        byte[]? head = FileCacheEntry.MakeHead(key, generations, expires, sliding, body);
+        if (head is null)
+        {
+            _logger.LogEntryNotStored(key.Length, tags.Length);
+        }
+
+        return head;
     }
 
     // Before the entry has its name: who finds it with another time may take it for one that has expired, and remove it.
     private void SetTimes(FilePipeWriter writer, DateTime expires, TimeSpan sliding)
     {
         DateTime now = Time.GetUtcNow().UtcDateTime;
-        DateTime end = EndOf(expires, sliding, now);
         System.IO.File.SetLastAccessTimeUtc(writer.Handle, now);
-        System.IO.File.SetLastWriteTimeUtc(writer.Handle, end < s_latest ? end : s_latest);
+        SetEnd(writer.Handle, EndOf(expires, sliding, now));
+    }
+
+    // A file system that has no later times stores its last one, or refuses.
+    private static void SetEnd(SafeFileHandle handle, DateTime end)
+    {
+        try
+        {
+            System.IO.File.SetLastWriteTimeUtc(handle, end < s_latest ? end : s_latest);
+        }
+        catch (Exception exception) when (end > s_latestOfAll && exception is IOException or ArgumentOutOfRangeException)
+        {
+            System.IO.File.SetLastWriteTimeUtc(handle, s_latestOfAll);
+        }
     }
 
     // A sliding expiration begins again with each access.
@@ -372,16 +435,11 @@ internal sealed class FileCache : IDisposable
         return Convert.ToHexStringLower(hash[..16]);
     }
 
-    private static void MakeFolder(string path)
+    // Makes a folder in the root, and that first: otherwise it would have the rights that everything has.
+    private void MakeFolder(string path)
     {
-        if (OperatingSystem.IsWindows())
-        {
-            Directory.CreateDirectory(path);
-        }
-        else
-        {
-            Directory.CreateDirectory(path, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
-        }
+        PrivateFolder.MakeAndCheck(_folder, _allowsShared);
+        PrivateFolder.Make(path);
     }
 
     // Windows sets the times by a handle that may write, and lets others replace or remove what is open only if that was agreed on.
@@ -398,16 +456,18 @@ internal sealed class FileCache : IDisposable
             System.IO.File.SetLastAccessTimeUtc(handle, accessed);
             if (expires is { } last)
             {
-                System.IO.File.SetLastWriteTimeUtc(handle, last < s_latest ? last : s_latest);
+                SetEnd(handle, last);
             }
         }
-        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
+        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)
         {
         }
     }
 
-    // The last moment that every file system can store (ext4 with inodes of 128 bytes: 2038-01-19).
-    private static readonly DateTime s_latest = new(2038, 1, 1, 0, 0, 0, DateTimeKind.Utc);
+    // For ever: a moment that today's file systems can store (ext4: to 2446), and one that every file system can (ext4 with inodes of 128
+    // bytes: to 2038-01-19).
+    private static readonly DateTime s_latest = new(2400, 1, 1, 0, 0, 0, DateTimeKind.Utc);
+    private static readonly DateTime s_latestOfAll = new(2038, 1, 1, 0, 0, 0, DateTimeKind.Utc);
 
     // Not what was stored in its place meanwhile. (One that is stored between the two calls is lost, which is a miss.)
     private static void TryDelete(string path, SafeFileHandle handle)

@@ -42,20 +42,24 @@ internal sealed class FileCacheEntry
 
     internal ReadOnlySequence<byte> Body { get; }
 
-    /// <summary>Everything in front of the body, with the checksum over both.</summary>
-    internal static byte[] MakeHead(
+    /// <summary>
+    /// Everything in front of the body, with the checksum over both; <see langword="null"/> if key and tags are too long for an entry.
+    /// </summary>
+    internal static byte[]? MakeHead(
         string key, ReadOnlySpan<(string Tag, long Generation)> tags, DateTime expires, TimeSpan sliding, ReadOnlySequence<byte> body)
     {
-        int length = FixedLength + key.Length * sizeof(char);
+        long wanted = FixedLength + ((long)key.Length * sizeof(char));
         foreach ((string tag, _) in tags)
         {
-            length += 12 + (tag.Length * sizeof(char));
+            wanted += 12 + ((long)tag.Length * sizeof(char));
         }
 
-        if (length > MaxHeadLength)
+        if (wanted > MaxHeadLength)
         {
-            throw new ArgumentException($"The key and the tags of an entry take at most {MaxHeadLength - FixedLength} bytes together.");
+            return null;
         }
+
+        int length = (int)wanted;
 
         if (body.Length > MaxLength - length)
         {

@@ -13,15 +13,16 @@ internal sealed class FileCacheMetrics
 
     internal FileCacheMetrics(IMeterFactory? factory)
     {
-        Meter meter = factory?.Create("Pipelines.File.Caching") ?? new Meter("Pipelines.File.Caching");
-        _hits = meter.CreateCounter<long>("pipelines.file.cache.hits", "{entry}", "Entries that were found and given out");
-        _misses = meter.CreateCounter<long>("pipelines.file.cache.misses", "{entry}", "Entries that were asked for and not there");
+        Meter meter = factory?.Create(FilePipelinesMeter.CachingName) ?? new Meter(FilePipelinesMeter.CachingName);
+        _hits = meter.CreateCounter<long>(FilePipelinesMeter.CacheHits, "{entry}", "Entries that were found and given out");
+        _misses = meter.CreateCounter<long>(FilePipelinesMeter.CacheMisses, "{entry}", "Entries that were asked for and not there");
         _evictions = meter.CreateCounter<long>(
-            "pipelines.file.cache.evictions", "{entry}", "Entries that were removed because they had expired or there were too many bytes");
+            FilePipelinesMeter.CacheEvictions, "{entry}",
+            "Entries that were removed because they had expired or there were too many bytes");
         _damaged = meter.CreateCounter<long>(
-            "pipelines.file.cache.damaged", "{entry}", "Files that were no whole entry and were removed; each is a miss, too");
+            FilePipelinesMeter.CacheDamaged, "{entry}", "Files that were no whole entry and were removed; each is a miss, too");
         meter.CreateObservableUpDownCounter(
-            "pipelines.file.cache.bytes", () => Volatile.Read(ref _bytes), "By", "Bytes on disk when the folder was last looked through");
+            FilePipelinesMeter.CacheBytes, () => Volatile.Read(ref _bytes), "By", "Bytes on disk when the folder was last looked through");
     }
 
     internal void Hit() => _hits.Add(1);

@@ -3,6 +3,12 @@ namespace Pipelines.File.AspNetCore;
 /// <summary>Where a cache on disk keeps its entries, and how many bytes it may take.</summary>
 public sealed class FileCacheOptions
 {
+    /// <summary>The name of the options of <c>AddFileOutputCache</c>, to bind them to configuration.</summary>
+    public const string OutputCache = "Pipelines.File.OutputCache";
+
+    /// <summary>The name of the options of <c>AddFileDistributedCache</c>.</summary>
+    public const string DistributedCache = "Pipelines.File.DistributedCache";
+
     /// <summary>The least <see cref="MaxSize"/>, bytes: 1 MiB.</summary>
     internal const long LeastMaxSize = 1024 * 1024;
 
@@ -19,6 +25,12 @@ public sealed class FileCacheOptions
     /// as it takes to look at all files (some seconds for a million).
     /// </summary>
     public long MaxSize { get; set; } = 1L << 30;
+
+    /// <summary>
+    /// Whether a folder is taken that others may write to; <see langword="false"/> by default, because who may could plant entries, which
+    /// are then given out as yours: their checksum is no signature. Not checked on Windows; on macOS the owner is not.
+    /// </summary>
+    public bool AllowSharedFolder { get; set; }
 
     /// <exception cref="ArgumentException"><see cref="Folder"/> is empty.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><see cref="MaxSize"/> is out of its range.</exception>

@@ -1,4 +1,5 @@
 using System.IO.Enumeration;
+using Microsoft.Extensions.Logging;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -10,6 +11,9 @@ internal sealed class FileCacheSweep : IDisposable
 {
     /// <summary>Of <c>MaxSize</c>, after so much was stored the folder is looked through again.</summary>
     private const int StoredShare = 20;
+
+    /// <summary>The part of <c>MaxSize</c> that the files of tags may take.</summary>
+    private const int TagShare = 4;
 
     private const int Block = 4096;
 
@@ -25,6 +29,8 @@ internal sealed class FileCacheSweep : IDisposable
     private readonly long _maxSize;
     private readonly TimeProvider _time;
     private readonly FileCacheMetrics _metrics;
+    private readonly ILogger _logger;
+    private readonly Action _dropTags;
     private readonly ITimer _timer;
     private readonly CancellationTokenSource _stop = new();
 
@@ -40,8 +46,11 @@ internal sealed class FileCacheSweep : IDisposable
     private int _timesRoomWasMade;
     private bool _wasRoomMade;
 
-    internal FileCacheSweep(string folder, long maxSize, TimeProvider time, FileCacheMetrics metrics)
+    internal FileCacheSweep(
+        string folder, long maxSize, TimeProvider time, FileCacheMetrics metrics, ILogger logger, Action dropTags)
     {
+        _logger = logger;
+        _dropTags = dropTags;
         _folder = folder;
         _maxSize = maxSize;
         _time = time;
@@ -116,8 +125,10 @@ internal sealed class FileCacheSweep : IDisposable
         {
             return RemoveExpiredAndOldest(total => OnDisk(bytes) > total / 2 ? total : total - Math.Max(total / 10, OnDisk(bytes)));
         }
-        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException or OperationCanceledException)
+        catch (Exception exception)
         {
+            // Also what a listener of the metrics has thrown: the entry is not stored, and why is known already.
+            System.Diagnostics.Debug.WriteLine(exception);
             return false;
         }
     }
@@ -146,22 +157,33 @@ internal sealed class FileCacheSweep : IDisposable
         }
     }
 
-    private void Look()
+    /// <summary>One look; nothing leaves it.</summary>
+    internal void Look()
     {
         try
         {
-            // The lock ends with the handle, also if the process is killed.
-            using FileStream alone = new(
-                Path.Combine(_folder, "lock"), FileMode.OpenOrCreate, FileAccess.Write, FileShare.None, bufferSize: 0);
-            RemoveExpiredAndOldest(total => total <= _maxSize ? total : _maxSize / 10 * 9);
+            // Null: another process looks.
+            using FileLock? alone = FileLock.TryAcquire(Path.Combine(_folder, "lock"));
+            if (alone is not null)
+            {
+                long tags = BytesOfTags();
+                if (tags > _maxSize / TagShare)
+                {
+                    _dropTags();
+                    tags = BytesOfTags();
+                }
+
+                RemoveExpiredAndOldest(total => total + tags <= _maxSize ? total : Math.Max(0, (_maxSize / 10 * 9) - tags), tags);
+            }
         }
-        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
+        catch (Exception exception) when (exception is OperationCanceledException or DirectoryNotFoundException)
         {
-            // Another process looks, or the folder is gone: the next look tries again.
+            // The application ends; or the folder is gone, and the next entry makes it again.
         }
-        catch (OperationCanceledException)
+        catch (Exception exception)
         {
-            // The application ends.
+            // Nobody is above this to catch it: it would end the process. The next look tries again.
+            TryLog(exception);
         }
         finally
         {
@@ -172,9 +194,25 @@ internal sealed class FileCacheSweep : IDisposable
         }
     }
 
+    // A logger may throw, too.
+    private void TryLog(Exception exception)
+    {
+        try
+        {
+            _logger.LogCacheSweepFailed(_folder, exception);
+        }
+        catch (Exception e)
+        {
+            System.Diagnostics.Debug.WriteLine(e);
+        }
+    }
+
+    private long BytesOfTags() => Directory.EnumerateFiles(Path.Combine(_folder, "tags")).LongCount() * Block;
+
     /// <param name="keep">How many bytes of all entries that have not expired may stay.</param>
+    /// <param name="others">How many bytes are not those of entries.</param>
     /// <returns>Whether anything was removed.</returns>
-    private bool RemoveExpiredAndOldest(Func<long, long> keep)
+    private bool RemoveExpiredAndOldest(Func<long, long> keep, long others = 0)
     {
         DateTime now = _time.GetUtcNow().UtcDateTime;
 
@@ -225,7 +263,7 @@ internal sealed class FileCacheSweep : IDisposable
             }
         }
 
-        _metrics.Bytes(total);
+        _metrics.Bytes(total + others);
         return isAnyRemoved;
     }
 
@@ -233,15 +271,30 @@ internal sealed class FileCacheSweep : IDisposable
     {
         foreach (string folder in Directory.EnumerateDirectories(_folder, "???"))
         {
-            FileSystemEnumerable<Seen> files = new(folder, static (ref FileSystemEntry entry) => new Seen(
-                entry.ToFullPath(), entry.FileName.Length == 32 && !entry.FileName.Contains('.'), OnDisk(entry.Length),
-                entry.LastAccessTimeUtc.UtcDateTime, entry.LastWriteTimeUtc.UtcDateTime), s_everything);
+            FileSystemEnumerable<Seen> files = new(folder, static (ref FileSystemEntry entry) => See(ref entry), s_everything);
             foreach (Seen file in files)
             {
                 _stop.Token.ThrowIfCancellationRequested();
                 yield return file;
             }
         }
+    }
+
+    private static Seen See(ref FileSystemEntry entry)
+    {
+        DateTime accessed = FileTimes.Unknown, changed = FileTimes.Unknown;
+        try
+        {
+            accessed = entry.LastAccessTimeUtc.UtcDateTime;
+            changed = entry.LastWriteTimeUtc.UtcDateTime;
+        }
+        catch (ArgumentOutOfRangeException)
+        {
+            // Not ours, whose times are those of entries: it is old.
+        }
+
+        return new Seen(
+            entry.ToFullPath(), entry.FileName.Length == 32 && !entry.FileName.Contains('.'), OnDisk(entry.Length), accessed, changed);
     }
 
     private static readonly EnumerationOptions s_everything = new() { AttributesToSkip = FileAttributes.Directory };

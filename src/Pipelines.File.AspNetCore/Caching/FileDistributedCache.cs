@@ -4,8 +4,10 @@ using Microsoft.Extensions.Caching.Distributed;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>A distributed cache in files, for the processes of one machine.</summary>
-internal sealed class FileDistributedCache(FileCache cache) : IBufferDistributedCache, IDisposable
+internal sealed class FileDistributedCache(FileCache cache) : IBufferDistributedCache, IFileCache
 {
+    public Task StopAsync() => Task.Run(cache.Dispose);
+
     public void Dispose() => cache.Dispose();
 
     public byte[]? Get(string key)

@@ -5,8 +5,10 @@ using Microsoft.AspNetCore.OutputCaching;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>ASP.NET Core's output cache, in files.</summary>
-internal sealed class FileOutputCacheStore(FileCache cache) : IOutputCacheBufferStore, IDisposable
+internal sealed class FileOutputCacheStore(FileCache cache) : IOutputCacheBufferStore, IFileCache
 {
+    public Task StopAsync() => Task.Run(cache.Dispose);
+
     public void Dispose() => cache.Dispose();
 
     public ValueTask EvictByTagAsync(string tag, CancellationToken cancellationToken)

@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using Microsoft.AspNetCore.Antiforgery;
 using Microsoft.AspNetCore.Connections;
 using Microsoft.AspNetCore.Http;
@@ -22,6 +23,7 @@ internal sealed class UploadRequest(HttpContext? context)
     // Interlocked: 1 when the warning was logged.
     private static int s_isWarned;
 
+    private readonly long _begin = Stopwatch.GetTimestamp();
     private readonly FilePipelinesMetrics _metrics = FilePipelinesMetrics.Of(context?.RequestServices);
 
     /// <summary>Whether a failure of this form was counted, so that the end of its enumeration does not count it again.</summary>
@@ -76,14 +78,16 @@ internal sealed class UploadRequest(HttpContext? context)
         }
     }
 
-    internal void Saved() => _metrics.Saved();
+    /// <summary>Counts an upload that was saved.</summary>
+    internal void Saved(long length) => _metrics.Saved(Stopwatch.GetElapsedTime(_begin), length);
 
     /// <summary>Counts an upload that has failed.</summary>
-    internal void Broke(Exception reason, UploadStage stage)
+    /// <returns>What it is counted as.</returns>
+    internal string Broke(Exception reason, UploadStage stage, long length = 0)
     {
         IsCounted |= stage == UploadStage.Reading;
         string kind = KindOf(reason, stage, context?.RequestAborted.IsCancellationRequested == true);
-        _metrics.UploadBroke(kind);
+        _metrics.UploadBroke(kind, Stopwatch.GetElapsedTime(_begin), length);
         if (context is not null && kind is not ("broken_off" or "canceled" or "read_before")
             && UploadRefusal.StatusOf(reason) is { } status)
         {
@@ -91,6 +95,8 @@ internal sealed class UploadRequest(HttpContext? context)
             bool isOurs = reason is BadHttpRequestException && stage is not (UploadStage.Inspecting or UploadStage.Replacing);
             context.Items[typeof(UploadRefusal)] = new UploadRefusal(reason, status, kind, isOurs ? reason.Message : null);
         }
+
+        return kind;
     }
 
     /// <summary>Logs what an inspection has thrown, which is not the client's fault.</summary>

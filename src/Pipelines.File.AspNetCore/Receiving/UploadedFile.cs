@@ -1,4 +1,4 @@
-using System.Buffers;
+using System.Diagnostics;
 using System.Security.Cryptography;
 using Microsoft.AspNetCore.Http;
 
@@ -55,6 +55,7 @@ internal sealed class UploadedFile
         CancellationToken cancellationToken)
     {
         UploadedFile? file = null;
+        using Activity? activity = FilePipelinesActivities.Begin("pipelines.file.upload");
         try
         {
             cancellationToken.ThrowIfCancellationRequested();
@@ -62,12 +63,12 @@ internal sealed class UploadedFile
             file = Create(path, options, request);
             await copyAsync(file, cancellationToken).ConfigureAwait(false);
             SavedFile saved = await file.CompleteAsync(cancellationToken).ConfigureAwait(false);
-            request.Saved();
+            request.Saved(saved.Length);
             return saved;
         }
         catch (Exception e)
         {
-            request.Broke(e, file?.Stage ?? UploadStage.Checking);
+            activity.Fail(request.Broke(e, file?.Stage ?? UploadStage.Checking, file?.Length ?? 0));
             if (file is not null)
             {
                 await file.Writer.DisposeAsync().ConfigureAwait(false);

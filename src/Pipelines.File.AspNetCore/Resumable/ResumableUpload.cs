@@ -11,6 +11,7 @@ public class ResumableUpload
         Id = id;
         Length = state.Length;
         IsPartial = state.IsPartial;
+        Owner = state.Owner;
         Metadata = UploadMetadata.Parse(state.Metadata);
     }
 
@@ -27,6 +28,11 @@ public class ResumableUpload
 
     /// <summary>Whether it is a part of a concatenation to come.</summary>
     public bool IsPartial { get; }
+
+    /// <summary>
+    /// Whose upload it is, as <see cref="ResumableUploadOptions.Owner"/> has told at its creation; <see langword="null"/> without that.
+    /// </summary>
+    public string? Owner { get; }
 
     /// <summary>
     /// What the client has told about the upload (Upload-Metadata), as UTF-8; Uppy and tus-js-client call the name of the file

@@ -15,12 +15,17 @@ internal sealed class StoredUpload : IDisposable
 
     private readonly UploadStore _store;
     private readonly SafeFileHandle? _handle;
-    private readonly SafeFileHandle _turn;
+    private readonly FileLock _turn;
+    private readonly TaskCompletionSource _ended = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
     // Where the bytes are now, and how many of them the store has counted.
     private string _path;
     private long _counted;
     private SavedFile? _saved;
+
+    // The end of the reading of a body, under way only; and what has ended it, Interlocked: a StatusCode, or 0.
+    private volatile CancellationTokenSource? _reading;
+    private int _endedWith;
 
     /// <param name="store">The store.</param>
     /// <param name="id">The identifier.</param>
@@ -28,7 +33,7 @@ internal sealed class StoredUpload : IDisposable
     /// <param name="path">Where the bytes are.</param>
     /// <param name="bytes">Their file; <see langword="null"/> if they are not used.</param>
     /// <param name="turn">The lock, which ends with this.</param>
-    internal StoredUpload(UploadStore store, string id, UploadState state, string path, SafeFileHandle? bytes, SafeFileHandle turn)
+    internal StoredUpload(UploadStore store, string id, UploadState state, string path, SafeFileHandle? bytes, FileLock turn)
     {
         _store = store;
         _handle = bytes;
@@ -40,7 +45,7 @@ internal sealed class StoredUpload : IDisposable
 
         // A power failure may have taken bytes that were not synced. More bytes than the state tells are of a request that was cut off.
         State = bytes is null ? state : state with { Offset = Math.Min(state.Offset, RandomAccess.GetLength(bytes)) };
-        store.Hold(id, _counted);
+        store.Hold(this, _counted);
     }
 
     internal string Id { get; }
@@ -48,13 +53,15 @@ internal sealed class StoredUpload : IDisposable
     internal UploadState State { get; private set; }
 
     /// <summary>What the upload is doing.</summary>
-    internal UploadStage Stage { get; private set; } = UploadStage.Checking;
+    internal UploadStage Stage { get => _stage; private set => _stage = value; }
 
     /// <summary>Whether its bytes, or a copy of them, have their name already, and only the end of the work is missing.</summary>
     internal bool IsSaved { get; private set; }
 
     /// <summary>Whether nothing of it is kept, so that no request goes on with it.</summary>
     internal bool IsRemoved { get; private set; }
+
+    private volatile UploadStage _stage = UploadStage.Checking;
 
     private SafeFileHandle Handle => _handle!;
 
@@ -64,7 +71,7 @@ internal sealed class StoredUpload : IDisposable
     public void Dispose()
     {
         _handle?.Dispose();
-        _store.Release(Id, (IsRemoved ? 0 : UploadStore.CountOf(State)) - _counted);
+        _store.Release(this, IsRemoved || !UploadStore.Takes(State) ? null : UploadStore.CountOf(State));
         _counted = 0;
         if (IsRemoved || State is { IsFinished: true, IsPartial: false })
         {
@@ -74,7 +81,40 @@ internal sealed class StoredUpload : IDisposable
         }
 
         _turn.Dispose();
+        if (OperatingSystem.IsWindows() && (IsRemoved || State is { IsFinished: true, IsPartial: false }))
+        {
+            // There the lock is not removed as long as somebody holds it.
+            TryDelete(_store.LockPathOf(Id));
+        }
+
         State = new UploadState { IsFinished = true };
+        _ended.TrySetResult();
+    }
+
+    /// <summary>
+    /// Ends the reading of the body, of which the rest may never come. Returns what ends when the upload is given up; <see
+    /// langword="null"/> if no bytes are awaited.
+    /// </summary>
+    internal Task? TryEnd()
+        => _reading is { } reading && Stage == UploadStage.Reading && EndReading(reading, StatusCodes.Status423Locked) ? _ended.Task : null;
+
+    private bool EndReading(CancellationTokenSource reading, int status)
+    {
+        if (Interlocked.CompareExchange(ref _endedWith, status, 0) != 0)
+        {
+            return true;
+        }
+
+        try
+        {
+            reading.Cancel();
+            return true;
+        }
+        catch (ObjectDisposedException)
+        {
+            // The body has come to its end.
+            return false;
+        }
     }
 
     /// <summary>Sets the length that the client has not told before, and remembers it.</summary>
@@ -115,13 +155,30 @@ internal sealed class StoredUpload : IDisposable
         FilePipeWriter? writer = IsSaved ? null
             : FilePipeWriter.Create(Handle, new FilePipeWriterOptions { LeaveOpen = true, Offset = begin });
         long end = begin;
+        using CancellationTokenSource reading = CancellationTokenSource.CreateLinkedTokenSource(cancellationToken);
+        TimeSpan idleTimeout = _store.Options.IdleTimeout;
+        using ITimer timer = _store.Time.CreateTimer(
+            _ => EndReading(reading, StatusCodes.Status408RequestTimeout), null, Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+        _reading = reading;
         try
         {
             for (long recorded = _store.Time.GetTimestamp(); ;)
             {
                 Stage = UploadStage.Reading;
-                ReadResult read = await body.ReadAsync(cancellationToken).ConfigureAwait(false);
+                ValueTask<ReadResult> next = body.ReadAsync(reading.Token);
+                bool waits = !next.IsCompleted;
+                if (waits)
+                {
+                    timer.Change(idleTimeout, Timeout.InfiniteTimeSpan);
+                }
+
+                ReadResult read = await next.ConfigureAwait(false);
                 Stage = UploadStage.Writing;
+                if (waits)
+                {
+                    timer.Change(Timeout.InfiniteTimeSpan, Timeout.InfiniteTimeSpan);
+                }
+
                 try
                 {
                     Take(read.Buffer, end, writer);
@@ -180,10 +237,23 @@ internal sealed class StoredUpload : IDisposable
                 await writer.CompleteAsync().ConfigureAwait(false);
             }
         }
-        catch
+        catch (Exception e)
         {
             await EndBrokenAsync(writer, isChecked ? begin : end).ConfigureAwait(false);
+            if (e is OperationCanceledException && !cancellationToken.IsCancellationRequested && _endedWith is var status and not 0)
+            {
+                throw new BadHttpRequestException(
+                    status == StatusCodes.Status408RequestTimeout
+                        ? "No more bytes have come for too long." : "Another request goes on with the upload.",
+                    status,
+                    e);
+            }
+
             throw;
+        }
+        finally
+        {
+            _reading = null;
         }
     }
 
@@ -269,7 +339,7 @@ internal sealed class StoredUpload : IDisposable
             RemoveBytes();
         }
 
-        request.Saved();
+        request.Saved(State.Length!.Value);
     }
 
     /// <summary>Moves the bytes under a name.</summary>
@@ -371,7 +441,7 @@ internal sealed class StoredUpload : IDisposable
     {
         if (!_store.TryCount(bytes, Id))
         {
-            throw UploadStore.TooMuch();
+            throw _store.TooMuch();
         }
 
         _counted += bytes;

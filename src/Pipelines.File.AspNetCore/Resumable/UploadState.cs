@@ -20,6 +20,9 @@ internal sealed record UploadState
     /// <summary>When the upload is removed, UTC.</summary>
     public DateTime Expires { get; init; }
 
+    /// <summary>Whose it is (<see cref="ResumableUploadOptions.Owner"/>).</summary>
+    public string? Owner { get; init; }
+
     /// <summary>The header Upload-Metadata of the creation.</summary>
     public string? Metadata { get; init; }
 

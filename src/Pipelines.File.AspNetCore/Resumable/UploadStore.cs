@@ -2,6 +2,8 @@ using System.Diagnostics.CodeAnalysis;
 using System.Security.Cryptography;
 using System.Text.Json;
 using Microsoft.AspNetCore.Http;
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
 using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File.AspNetCore;
@@ -18,35 +20,43 @@ internal sealed class UploadStore : IDisposable
     private const string LockSuffix = ".lock";
     private const int IdLength = 32;
 
-    // A share violation: flock(2) answers EWOULDBLOCK, Windows ERROR_SHARING_VIOLATION.
-    private static readonly int s_isLocked = OperatingSystem.IsWindows() ? 32 : OperatingSystem.IsMacOS() ? 35 : 11;
-
     private static readonly TimeSpan s_longestInterval = TimeSpan.FromHours(1);
 
+    // A request that another one takes the upload over from has this time to write down what has come.
+    private static readonly TimeSpan s_longestTakeOver = TimeSpan.FromSeconds(10);
+
+    // What was refused for want of room has the next look come so soon, because another process may have made room.
+    private static readonly TimeSpan s_shortestInterval = TimeSpan.FromMinutes(1);
+
     private readonly ITimer _timer;
+    private readonly UploadQuota _quota;
+    private readonly ILogger _logger;
 
-    // The lock of the counts: the bytes that the unfinished uploads have announced, and of them those of the uploads that requests hold
-    // here. What their states tell may be older.
-    private readonly Lock _counting = new();
-    private readonly Dictionary<string, long> _held = [];
-    private long _total;
+    // Held by who looks through the folder.
+    private readonly Lock _looking = new();
 
-    // Interlocked: whether somebody looks for expired ones.
-    private int _isSweeping;
+    // Ends with the first look, which has counted what is in the folder.
+    private readonly TaskCompletionSource _counted = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
-    internal UploadStore(ResumableUploadOptions options, TimeProvider time)
+    // Guarded by itself: the uploads that requests of this process hold, and the parts that they read, by how many of them.
+    private readonly Dictionary<string, StoredUpload> _requests = [];
+    private readonly Dictionary<string, int> _read = [];
+
+    // Volatile, the first set and the second asked for by anybody.
+    private volatile bool _isDisposed;
+    private long _lastLook;
+
+    internal UploadStore(ResumableUploadOptions options, TimeProvider time, ILogger? logger = null, string? folder = null)
     {
         Options = options;
         Time = time;
-        Folder = Path.GetFullPath(options.Folder);
-        MakeFolder(Folder);
-        if (options.MaxTotalLength is not null)
-        {
-            CountAll();
-        }
-
+        _logger = logger ?? NullLogger.Instance;
+        _quota = new UploadQuota(options);
+        Folder = Path.GetFullPath(folder ?? options.Folder);
+        PrivateFolder.MakeAndCheck(Folder, options.AllowSharedFolder);
         TimeSpan interval = options.Expiration / 2 < s_longestInterval ? options.Expiration / 2 : s_longestInterval;
-        _timer = time.CreateTimer(static store => ((UploadStore)store!).Sweep(), this, TimeSpan.FromSeconds(1), interval);
+        _timer = time.CreateTimer(static store => ((UploadStore)store!).TrySweep(), this, interval, interval);
+        _ = ThreadPool.UnsafeQueueUserWorkItem(static store => store.TrySweep(), this, preferLocal: false);
     }
 
     internal ResumableUploadOptions Options { get; }
@@ -58,8 +68,15 @@ internal sealed class UploadStore : IDisposable
 
     internal DateTime Now => Time.GetUtcNow().UtcDateTime;
 
-    /// <summary>Ends the look for expired uploads.</summary>
-    public void Dispose() => _timer.Dispose();
+    /// <summary>Ends the look for expired uploads, and waits until it has ended.</summary>
+    public void Dispose()
+    {
+        _isDisposed = true;
+        _timer.Dispose();
+        lock (_looking)
+        {
+        }
+    }
 
     internal static string NewId() => Convert.ToHexStringLower(RandomNumberGenerator.GetBytes(IdLength / 2));
 
@@ -68,7 +85,10 @@ internal sealed class UploadStore : IDisposable
     /// <summary>
     /// How much of <see cref="ResumableUploadOptions.MaxTotalLength"/> an upload takes: what it has announced, or else what has come.
     /// </summary>
-    internal static long CountOf(UploadState state) => state.IsFinished && !state.IsPartial ? 0 : state.Length ?? state.Offset;
+    internal static long CountOf(UploadState state) => Takes(state) ? state.Length ?? state.Offset : 0;
+
+    /// <summary>Whether it takes anything: what is finished, and no part of a concatenation to come, takes nothing.</summary>
+    internal static bool Takes(UploadState state) => !state.IsFinished || state.IsPartial;
 
     internal string StatePathOf(string id) => Path.Combine(Folder, id + StateSuffix);
 
@@ -90,8 +110,13 @@ internal sealed class UploadStore : IDisposable
             byte[] bytes = SpareDescriptors.Open(StatePathOf(id), System.IO.File.ReadAllBytes);
             return JsonSerializer.Deserialize(bytes, UploadStateContext.Default.UploadState);
         }
-        catch (Exception e) when (e is FileNotFoundException or JsonException)
+        catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException)
         {
+            return null;
+        }
+        catch (JsonException e)
+        {
+            _logger.LogUploadBroken(id, e);
             return null;
         }
     }
@@ -120,7 +145,8 @@ internal sealed class UploadStore : IDisposable
     /// <exception cref="BadHttpRequestException">All uploads together are too long (507).</exception>
     internal async Task<StoredUpload> CreateAsync(string id, UploadState state)
     {
-        if (!TryCount(CountOf(state), id))
+        await _counted.Task.ConfigureAwait(false);
+        if (!_quota.TryAdd(id, state.Owner, CountOf(state)))
         {
             throw TooMuch();
         }
@@ -128,12 +154,21 @@ internal sealed class UploadStore : IDisposable
         StoredUpload upload;
         try
         {
-            upload = Open(id, state, OpenLocked(LockPathOf(id), FileMode.CreateNew));
+            try
+            {
+                upload = Open(id, state, TakeTurn(id));
+            }
+            catch (DirectoryNotFoundException)
+            {
+                // Somebody has removed the folder.
+                PrivateFolder.MakeAndCheck(Folder, Options.AllowSharedFolder);
+                upload = Open(id, state, TakeTurn(id));
+            }
         }
         catch
         {
             StoredUpload.TryDelete(LockPathOf(id));
-            Release(id, -CountOf(state));
+            _quota.Release(id, null);
             throw;
         }
 
@@ -162,7 +197,7 @@ internal sealed class UploadStore : IDisposable
             return null;
         }
 
-        SafeFileHandle turn = OpenLocked(LockPathOf(id), FileMode.OpenOrCreate);
+        FileLock turn = TakeTurn(id);
         try
         {
             // Now that nobody else changes it. Who had the lock may have removed it.
@@ -171,7 +206,7 @@ internal sealed class UploadStore : IDisposable
                 return Open(id, state, turn);
             }
 
-            System.IO.File.Delete(LockPathOf(id));
+            StoredUpload.TryDelete(LockPathOf(id));
         }
         catch
         {
@@ -183,8 +218,75 @@ internal sealed class UploadStore : IDisposable
         return null;
     }
 
+    /// <summary>
+    /// The same, but a request of this process that waits for bytes of the upload gives it up: its client has lost the connection, and has
+    /// made another one.
+    /// </summary>
+    internal async Task<StoredUpload?> TakeOverAsync(string id)
+    {
+        for (int tries = 0; ; tries++)
+        {
+            try
+            {
+                return Open(id);
+            }
+            catch (BadHttpRequestException) when (tries < 3 && RequestOf(id)?.TryEnd() is { } ended)
+            {
+                _logger.LogUploadTakenOver(id);
+                await Task.WhenAny(ended, Task.Delay(s_longestTakeOver)).ConfigureAwait(false);
+            }
+        }
+    }
+
+    /// <summary>Whether a request is at it, in this process or another one: then it does not expire.</summary>
+    internal bool IsUnderWay(string id)
+    {
+        lock (_read)
+        {
+            if (_read.ContainsKey(id))
+            {
+                return true;
+            }
+        }
+
+        if (_quota.IsHeld(id))
+        {
+            return true;
+        }
+
+        using FileLock? turn = FileLock.TryAcquire(LockPathOf(id));
+        if (turn is not null)
+        {
+            StoredUpload.TryDelete(LockPathOf(id));
+        }
+
+        return turn is null;
+    }
+
+    /// <summary>Keeps the parts of a concatenation from expiring until the result is disposed of.</summary>
+    internal IDisposable Keep(IReadOnlyList<string> parts)
+    {
+        lock (_read)
+        {
+            foreach (string part in parts)
+            {
+                _read[part] = _read.GetValueOrDefault(part) + 1;
+            }
+        }
+
+        return new Kept(this, parts);
+    }
+
+    private StoredUpload? RequestOf(string id)
+    {
+        lock (_requests)
+        {
+            return _requests.GetValueOrDefault(id);
+        }
+    }
+
     // Takes over the lock, also if it throws.
-    private StoredUpload Open(string id, UploadState state, SafeFileHandle turn)
+    private StoredUpload Open(string id, UploadState state, FileLock turn)
     {
         SafeFileHandle? bytes = null;
         try
@@ -250,68 +352,106 @@ internal sealed class UploadStore : IDisposable
     internal static string BetweenPathOf(string id, string name)
         => Path.Combine(Path.GetDirectoryName(name)!, ".pipelines-file-" + id[..16]);
 
-    /// <summary>Counts bytes, if there is room for them; fewer always are.</summary>
-    internal bool TryCount(long bytes, string? id = null)
+    /// <summary>Counts bytes that belong to no upload. For tests.</summary>
+    internal bool TryCount(long bytes)
     {
-        if (Options.MaxTotalLength is not { } most)
-        {
-            return true;
-        }
-
-        lock (_counting)
-        {
-            if (bytes > 0 && bytes > most - _total)
-            {
-                return false;
-            }
-
-            _total += bytes;
-            if (id is not null)
-            {
-                _held[id] = _held.GetValueOrDefault(id) + bytes;
-            }
-
-            return true;
-        }
+        _counted.Task.GetAwaiter().GetResult();
+        return _quota.TryGrow("", bytes);
     }
+
+    /// <summary>Counts more bytes of an upload, if there is room for them; fewer always have room.</summary>
+    internal bool TryCount(long bytes, string id) => _quota.TryGrow(id, bytes);
 
     /// <summary>From here on an upload takes what the request that holds it says, not what its state tells.</summary>
-    internal void Hold(string id, long counted)
+    internal void Hold(StoredUpload upload, long counted)
     {
-        lock (_counting)
+        _quota.Hold(upload.Id, upload.State.Owner, counted);
+        lock (_requests)
         {
-            _held[id] = counted;
+            _requests[upload.Id] = upload;
         }
     }
 
-    /// <summary>Counts the last bytes of a request that has held an upload.</summary>
-    internal void Release(string id, long bytes)
+    /// <summary>The request has ended that has held an upload.</summary>
+    /// <param name="upload">The upload.</param>
+    /// <param name="bytes">What it takes from here on; <see langword="null"/>: nothing.</param>
+    internal void Release(StoredUpload upload, long? bytes)
     {
-        lock (_counting)
+        lock (_requests)
         {
-            _ = TryCount(bytes);
-            _held.Remove(id);
+            _requests.Remove(upload.Id);
         }
+
+        _quota.Release(upload.Id, bytes);
     }
 
-    internal static BadHttpRequestException TooMuch()
-        => new("There is no room for another upload now.", StatusCodes.Status507InsufficientStorage);
-
-    /// <summary>Removes the uploads that have expired, and what a killed process has left. One that a request holds stays.</summary>
-    internal void Sweep()
+    internal BadHttpRequestException TooMuch()
     {
-        if (Interlocked.Exchange(ref _isSweeping, 1) == 1)
+        if (Time.GetElapsedTime(Volatile.Read(ref _lastLook)) > s_shortestInterval)
         {
-            return;
+            Volatile.Write(ref _lastLook, Time.GetTimestamp());
+            _ = ThreadPool.UnsafeQueueUserWorkItem(static store => store.TrySweep(), this, preferLocal: false);
         }
 
+        return new BadHttpRequestException("There is no room for another upload now.", StatusCodes.Status507InsufficientStorage);
+    }
+
+    // A timer calls it: what it throws would end the process.
+    private void TrySweep()
+    {
         try
         {
+            if (_looking.TryEnter())
+            {
+                try
+                {
+                    Look();
+                }
+                finally
+                {
+                    _looking.Exit();
+                }
+            }
+        }
+        catch (Exception e)
+        {
+            // A logger has thrown.
+            System.Diagnostics.Debug.WriteLine(e);
+        }
+        finally
+        {
+            _counted.TrySetResult();
+        }
+    }
+
+    /// <summary>
+    /// Removes the uploads that have expired, and what a killed process has left, and counts the others. One that a request holds stays.
+    /// </summary>
+    internal void Sweep()
+    {
+        lock (_looking)
+        {
+            Look();
+        }
+    }
+
+    private void Look()
+    {
+        Volatile.Write(ref _lastLook, Time.GetTimestamp());
+        try
+        {
+            _quota.BeginLook();
             foreach (string id in Ids(StateSuffix).Concat(Ids(PartSuffix)).Concat(Ids(LockSuffix)).ToHashSet())
             {
+                if (_isDisposed)
+                {
+                    return;
+                }
+
                 RemoveIfExpired(id);
             }
 
+            _quota.EndLook();
             foreach (string path in Directory.EnumerateFiles(Folder, ".pipelines-file-*"))
             {
                 if (IsOld(path))
@@ -319,60 +459,81 @@ internal sealed class UploadStore : IDisposable
                     System.IO.File.Delete(path);
                 }
             }
-
-            if (Options.MaxTotalLength is not null)
-            {
-                // Other processes finish and remove uploads, too.
-                CountAll();
-            }
         }
-        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        catch (DirectoryNotFoundException)
         {
-            // The folder is gone, or a file cannot be removed: the next look tries again.
+            // Somebody has removed the folder, and the next upload makes it again.
+            _quota.EndLook();
+        }
+        catch (Exception e)
+        {
+            // A file cannot be removed: the next look tries again.
+            _logger.LogUploadSweepFailed(Folder, e);
         }
         finally
         {
-            Volatile.Write(ref _isSweeping, 0);
+            _counted.TrySetResult();
         }
     }
 
     private void RemoveIfExpired(string id)
     {
+        UploadState? state = null;
         try
         {
-            UploadState? state = Read(id);
-            if (state is not null ? !IsOver(state) : !IsOld(StatePathOf(id)) || !IsOld(PartPathOf(id)) || !IsOld(LockPathOf(id)))
+            state = Read(id);
+            if (state is not null)
+            {
+                _quota.Saw(id, state);
+            }
+
+            bool isOver = state is not null ? IsOver(state) : IsOld(StatePathOf(id)) && IsOld(PartPathOf(id)) && IsOld(LockPathOf(id));
+            if (!isOver || IsUnderWay(id))
             {
                 return;
             }
 
-            using SafeFileHandle turn = OpenLocked(LockPathOf(id), FileMode.OpenOrCreate);
+            using FileLock turn = TakeTurn(id);
             state = Read(id) ?? new UploadState();
-            using StoredUpload upload = new(this, id, state, Locate(id, state), bytes: null, turn);
-            if (IsOver(state))
+            if (!IsOver(state))
             {
-                upload.Remove();
+                return;
+            }
+
+            using StoredUpload upload = new(this, id, state, PlaceOf(id, state), bytes: null, turn);
+            upload.Remove();
+            if (!state.IsFinished)
+            {
+                _logger.LogUploadExpired(id, state.Offset);
             }
         }
-        catch (Exception e) when (e is BadHttpRequestException or IOException or UnauthorizedAccessException)
+        catch (BadHttpRequestException)
         {
-            // It is used just now, or cannot be read or removed: the next look tries again.
+            // Another process is at it.
+        }
+        catch (Exception e)
+        {
+            // It cannot be read or removed now, or its state is not ours: the next look tries again, and it is counted as before.
+            _quota.Saw(id, null);
+            _logger.LogUploadSweepFailed(StatePathOf(id), e);
+        }
+    }
+
+    // A state may tell of a place that no file can have.
+    private string PlaceOf(string id, UploadState state)
+    {
+        try
+        {
+            return Locate(id, state);
+        }
+        catch (ArgumentException)
+        {
+            return PartPathOf(id);
         }
     }
 
     // Of a final upload only one request can make anything. Without it, nobody goes on: its process was killed.
     private bool IsOver(UploadState state) => state.Expires <= Now || state is { IsFinal: true, IsFinished: false };
-
-    private void CountAll()
-    {
-        lock (_counting)
-        {
-            // Decimal: without a limit, clients may have announced more than fits into a long.
-            decimal total = _held.Values.Sum(static bytes => (decimal)bytes)
-                + Ids(StateSuffix).Sum(id => !_held.ContainsKey(id) && Read(id) is { } state ? (decimal)CountOf(state) : 0);
-            _total = (long)Math.Min(total, long.MaxValue);
-        }
-    }
 
     // A file that is not there is old, too.
     private bool IsOld(string path) => FileTimes.WrittenOf(path) < Now - Options.Expiration;
@@ -388,33 +549,28 @@ internal sealed class UploadStore : IDisposable
 
     /// <summary>Whether the bytes, or their copy, have that name.</summary>
     internal static bool IsAt(string path, UploadState state)
-        => FileIdentity.TryGet(path, out FileIdentity identity) && identity.ToString() == state.Identity;
+        => !path.Contains('\0') && FileIdentity.TryGet(path, out FileIdentity identity) && identity.ToString() == state.Identity;
 
-    /// <summary>Opens a file alone, which keeps everybody else out who does.</summary>
-    /// <exception cref="BadHttpRequestException">Another request has it open (423).</exception>
-    private static SafeFileHandle OpenLocked(string path, FileMode mode)
-    {
-        try
-        {
-            // Windows removes an open file only if that was agreed on; there every share but this one keeps others out.
-            FileShare share = OperatingSystem.IsWindows() ? FileShare.Delete : FileShare.None;
-            return SpareDescriptors.Open(path, path => System.IO.File.OpenHandle(path, mode, FileAccess.ReadWrite, share));
-        }
-        catch (IOException e) when ((e.HResult & 0xFFFF) == s_isLocked)
-        {
-            throw new BadHttpRequestException("Another request sends this upload.", StatusCodes.Status423Locked, e);
-        }
-    }
+    /// <summary>Takes the lock of an upload.</summary>
+    /// <exception cref="BadHttpRequestException">Another request has it (423).</exception>
+    private FileLock TakeTurn(string id)
+        => SpareDescriptors.Open(LockPathOf(id), FileLock.TryAcquire)
+            ?? throw new BadHttpRequestException("Another request sends this upload.", StatusCodes.Status423Locked);
 
-    private static void MakeFolder(string path)
+    private sealed class Kept(UploadStore store, IReadOnlyList<string> parts) : IDisposable
     {
-        if (OperatingSystem.IsWindows())
+        public void Dispose()
         {
-            Directory.CreateDirectory(path);
-        }
-        else
-        {
-            Directory.CreateDirectory(path, UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute);
+            lock (store._read)
+            {
+                foreach (string part in parts)
+                {
+                    if (--store._read[part] == 0)
+                    {
+                        store._read.Remove(part);
+                    }
+                }
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ using Microsoft.AspNetCore.TestHost;
 using Microsoft.Extensions.Caching.Distributed;
 using Microsoft.Extensions.Caching.Hybrid;
 using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Options;
 
 namespace FileSendingTests.Caching;
 
@@ -450,9 +451,9 @@ public sealed class FileOutputCacheTests : IDisposable
     [Fact]
     public void Options_ThatAreMissing_AreRefused()
     {
-        Assert.ThrowsAny<ArgumentException>(() => Provider(services => services.AddFileOutputCache(_ => { }))
+        Assert.Throws<OptionsValidationException>(() => Provider(services => services.AddFileOutputCache(_ => { }))
             .GetRequiredService<IOutputCacheStore>());
-        Assert.ThrowsAny<ArgumentException>(() => Store(maxSize: 1000));
+        Assert.Throws<OptionsValidationException>(() => Store(maxSize: 1000));
     }
 
     private sealed class AskedTime(Action asked) : TimeProvider

@@ -20,7 +20,8 @@ public sealed class FullCacheTests : IAsyncLifetime
     {
         Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.IsPrivilegedProcess, "Only root mounts a small file system.");
         Assert.SkipUnless(
-            await RunAsync("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", _folder) == 0, "A file system cannot be mounted here.");
+            await RunAsync("mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", _folder) == 0,
+            "A file system cannot be mounted here.");
     }
 
     public async ValueTask DisposeAsync()

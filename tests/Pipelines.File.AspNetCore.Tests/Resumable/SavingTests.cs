@@ -198,7 +198,7 @@ public sealed class SavingTests : UploadsInAFolder
     {
         Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.UserName == "root", "Only root mounts a small file system.");
         Directory.CreateDirectory(Folder);
-        using Process mount = Process.Start("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", Folder]);
+        using Process mount = Process.Start("mount", ["-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", Folder]);
         await mount.WaitForExitAsync(_stop);
         Assert.SkipUnless(mount.ExitCode == 0, "A file system cannot be mounted here.");
         try

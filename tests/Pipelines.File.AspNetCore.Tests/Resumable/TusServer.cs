@@ -46,10 +46,16 @@ internal sealed class TusServer : IAsyncDisposable
     internal int Ended => Volatile.Read(ref _ended);
 
     internal static async Task<TusServer> StartAsync(
-        ResumableUploadOptions options, TimeProvider? time = null, int port = 0, HttpProtocols protocols = HttpProtocols.Http1AndHttp2)
+        ResumableUploadOptions options, TimeProvider? time = null, int port = 0, HttpProtocols protocols = HttpProtocols.Http1AndHttp2,
+        ILoggerProvider? log = null)
     {
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder();
         builder.Logging.ClearProviders();
+        if (log is not null)
+        {
+            builder.Logging.AddProvider(log);
+        }
+
         if (time is not null)
         {
             builder.Services.AddSingleton(time);
