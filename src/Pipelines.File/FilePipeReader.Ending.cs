@@ -84,7 +84,8 @@ public sealed partial class FilePipeReader
         {
             // Also while it is tried: its owner then hands it over, after Complete, too.
             bool mayNeverEnd = _stage != Stage.Idle && !OpenedFile.EndsReads;
-            release = _isReleased || mayNeverEnd ? Task.CompletedTask : Loop.AddReleaseLocked();
+            release = _isReleased || mayNeverEnd ? Task.CompletedTask
+                : (_release ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
         }
 
         await release.ConfigureAwait(false);
@@ -160,7 +161,9 @@ public sealed partial class FilePipeReader
         lock (_buffer)
         {
             _isReleased = true;
-            _loop?.EndReleaseLocked();
+
+            // It is awaited with ConfigureAwait(false) and its continuations go to the pool, so no caller's code runs here.
+            _release?.TrySetResult();
         }
 
         return true;

@@ -17,7 +17,7 @@ namespace Pipelines.File;
 /// <para>If reading fails, the read throws an <see cref="IOException"/> or <see cref="UnauthorizedAccessException"/> that names the path if
 /// it is known, and every later read throws it again.</para>
 /// </remarks>
-public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisposable
+public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisposable, IRequestOwner
 {
     private static readonly Action<object?, CancellationToken> s_onTokenCanceled =
         static (state, token) => ((FilePipeReader)state!).OnTokenCanceled(token);
@@ -28,7 +28,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private readonly bool _leaveOpen;
 
     // The request of the reader's own reads; null before the first one. Its owner is the thread of the call while _stage is Trying, the
-    // loop while it is Waiting, and whoever holds the lock while it is Idle.
+    // one that runs it while it is Waiting, and whoever holds the lock while it is Idle.
     private FileRequest? _request;
     private Stage _stage;
     private bool _isCompleted;
@@ -38,8 +38,11 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private PendingResult<ReadResult>? _wait;
     private int _minimumSize;
 
-    // Null until a read has to wait, a read-ahead begins, or CompleteAsync has to wait for the release: many files are read without it.
-    private ReadLoop? _loop;
+    // Interlocked: how many of two have come, the end of a run and the return from its beginning. The second one goes on.
+    private int _met;
+
+    // Completed when memory and handle are released; null if nobody awaits that.
+    private TaskCompletionSource? _release;
 
     private FilePipeReader(ReadBuffer buffer, bool leaveOpen)
     {
@@ -55,7 +58,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         /// <summary>The thread that called ReadAsync performs the request, which does not wait.</summary>
         Trying,
 
-        /// <summary>The loop owns the request.</summary>
+        /// <summary>The request runs, or is about to (<see cref="RunReads"/>).</summary>
         Waiting,
     }
 
@@ -92,9 +95,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     public FileIdentity Identity => OpenedFile.Identity;
 
     internal OpenedFile OpenedFile => _buffer.File;
-
-    /// <summary>Created on first use. Used under the lock only.</summary>
-    private ReadLoop Loop => _loop ??= new ReadLoop(this);
 
     /// <summary>
     /// Reads more of the file. The result holds all bytes that are not consumed, with at least one byte that was not examined before, or
@@ -153,7 +153,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         }
 
         Exception? poolError = SegmentPool.Shared.Return(freed);
-        _loop?.WakeIf(readsAhead);
+        RunReadsIf(readsAhead);
         if (poolError is not null)
         {
             ExceptionDispatchInfo.Throw(poolError);
@@ -248,19 +248,17 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     }
 
     /// <summary>
-    /// Hands a read that has to wait to the loop. After Complete, too: the system may have its memory already, and the end of the read
-    /// releases everything. If a cancellation or Complete came meanwhile, the task is over, and nobody waits for the read.
+    /// Has a read that has to wait performed by another thread. After Complete, too: the system may have its memory already, and the end of
+    /// the read releases everything. If a cancellation or Complete came meanwhile, the task is over, and nobody waits for the read.
     /// </summary>
     private ValueTask<ReadResult> HandOver(CancellationToken cancellationToken)
     {
         PendingResult<ReadResult>? wait = null;
         FileRequest? canceled = null;
-        ReadLoop loop;
         ReadResult result;
         Exception? error;
         lock (_buffer)
         {
-            loop = Loop;
             _stage = Stage.Waiting;
             if (TryAnswerLocked(_minimumSize, out result, out error))
             {
@@ -272,7 +270,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             }
         }
 
-        loop.Wake();
+        RunReads();
         CancelIf(canceled);
         return wait?.EndWith(s_onTokenCanceled, this, cancellationToken) ?? _buffer.Answer(result, error);
     }
@@ -325,7 +323,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         ReleaseIf(releases);
         if (isTrying)
         {
-            _loop?.WakeIf(readsAhead);
+            RunReadsIf(readsAhead);
             return asksAgain;
         }
 
@@ -363,7 +361,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
         _stage = next;
     }
 
-    /// <summary>Sets a read-ahead up if one is wanted. Then the loop is to be woken for it.</summary>
+    /// <summary>Sets a read-ahead up if one is wanted. Then it is to be run.</summary>
     private bool TryBeginReadAheadLocked()
     {
         if (!_buffer.ReadsAhead || _stage != Stage.Idle || _isCompleted || !_buffer.WantsReadAheadLocked())
@@ -371,7 +369,6 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
             return false;
         }
 
-        _ = Loop;
         BeginReadLocked(0, Stage.Waiting);
         return true;
     }
@@ -415,27 +412,46 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
     private static InvalidOperationException CompletedMeanwhileException() => new("The reader was completed while this read was pending.");
 
     /// <summary>
-    /// Performs the reads that have to wait, and those that read ahead. Runs as long as the reader lives, and sleeps when no read is set
-    /// up. After a read it continues on the thread that performed the call, which then performs the next one; with a caller's memory pool,
-    /// it continues on the application's pool.
+    /// Has the read performed that was set up to wait or to read ahead, and those after it, until none is set up or another thread has one,
+    /// whose end goes on. Called without the lock by whoever has set the first one up.
     /// </summary>
-    private sealed class ReadLoop(FilePipeReader reader) : LibraryLoop
+    private void RunReads()
     {
-        protected override async Task RunAsync()
+        Exception? failure;
+        do
         {
-            while (true)
+            failure = TryRent();
+            if (failure is null)
             {
-                Exception? failure = reader.TryRent();
-                if (failure is null)
+                Volatile.Write(ref _met, 0);
+                OpenedFile.Run(_request!, this);
+                if (Interlocked.Increment(ref _met) == 1)
                 {
-                    await reader.OpenedFile.RunAsync(reader._request!).WithoutBox();
-                }
-
-                if (!reader.EndRead(failure, default, out _, out _))
-                {
-                    await SleepAsync();
+                    return;
                 }
             }
+        }
+        while (EndRead(failure, default, out _, out _));
+    }
+
+    private void RunReadsIf(bool isDue)
+    {
+        if (isDue)
+        {
+            RunReads();
+        }
+    }
+
+    /// <summary>
+    /// A read is over. The thread that performed the call makes the next one, too; with a caller's memory pool it is one of the
+    /// application's pool. A run that ends before <see cref="RunReads"/> has come back from its beginning goes on there: calls in calls
+    /// would use the stack up.
+    /// </summary>
+    void IRequestOwner.OnEnded(FileRequest request)
+    {
+        if (Interlocked.Increment(ref _met) == 2)
+        {
+            RunReadsIf(EndRead(failure: null, default, out _, out _));
         }
     }
 }

@@ -185,7 +185,6 @@ public sealed class SharedFile : IDisposable
                 throw new InvalidOperationException("The destination returned empty memory.");
             }
 
-            request.ResumesOnPool = true;
             request.Begin(FileRequestKind.Read, offset);
             request.Add(memory[..Math.Min(memory.Length, count)], address: 0);
             request.Pin();
@@ -194,7 +193,9 @@ public sealed class SharedFile : IDisposable
             for (; !isOver || request.IsCanceled; isOver = true)
             {
                 // Also if it was canceled, because nobody here has asked for that.
-                await _file.RunAsync(request).WithoutBox();
+                PendingRead pending = new();
+                _file.Run(request, pending);
+                await pending.Task.ConfigureAwait(false);
             }
 
             if (request.Error is { } error)
@@ -217,4 +218,10 @@ public sealed class SharedFile : IDisposable
 
     private static NotSupportedException NotSuitable(string path)
         => new($"This is no regular file, or nobody knows its length: '{path}'");
+
+    /// <summary>The end of a read that had to wait, as a task, whose continuations run on the application's pool.</summary>
+    private sealed class PendingRead() : TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), IRequestOwner
+    {
+        public void OnEnded(FileRequest request) => SetResult();
+    }
 }

@@ -16,7 +16,7 @@ namespace Pipelines.File.Growing;
 /// then nothing else is there to be read.
 /// </remarks>
 [SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable", Justification = "Release disposes of it.")]
-internal sealed class FollowedFile : OpenedFile, IWaitingCall
+internal sealed class FollowedFile : OpenedFile, IWaitingCall, IRequestOwner
 {
     /// <summary>
     /// How many intervals apart the looks are while the file has a watch. They find what inotify does not report: that a folder above the
@@ -49,20 +49,23 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     // Null: inotify does not report every change of the file.
     private readonly FileWatch? _watch;
 
-    // Ends a wait. True: the read is to be performed again. False: the request is finished.
-    private readonly Signal<bool> _wait = new();
-
     // Fires when the next look is due. If it fires too early, that costs one look.
-    private Timer _timer = null!;
+    private readonly Timer _timer;
 
-    // The last Try has found the end. Owned by the owner of the request, of which a file has one at a time.
+    // Owned by the owner of the request, of which a file has one at a time, and by whoever runs it: the last Try has found the end; whom
+    // the end of the run is told; and whether the run was counted as handed over.
     private bool _hasFoundEnd;
+    private IRequestOwner? _owner;
+    private bool _isCounted;
 
     // Guards the fields that follow.
     private readonly Lock _lock = new();
     private FileRequest? _waiting;
 
-    // An event has come since WaitAsync was called, which clears this without the lock before it adds the watch.
+    // How many waits there were.
+    private int _waits;
+
+    // An event has come since TryWait was called, which clears this without the lock before it adds the watch.
     private bool _hasChanged;
     private bool _isLooking;
 
@@ -93,10 +96,23 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
         // The looks must not run in the caller's ExecutionContext. The timer is due at once so that the runtime starts its timer thread
         // now: it does that for the first timer that is due, and ends the process if it cannot.
-        LibraryContext.Run(
-            static state => ((FollowedFile)state!)._timer = new Timer(
-                static file => ((FollowedFile)file!).Tick(), state, dueTime: 0, Timeout.Infinite),
-            this);
+        bool suppresses = !ExecutionContext.IsFlowSuppressed();
+        if (suppresses)
+        {
+            ExecutionContext.SuppressFlow();
+        }
+
+        try
+        {
+            _timer = new Timer(static file => ((FollowedFile)file!).Tick(), this, dueTime: 0, Timeout.Infinite);
+        }
+        finally
+        {
+            if (suppresses)
+            {
+                ExecutionContext.RestoreFlow();
+            }
+        }
     }
 
     // For a reader that was not completed: otherwise the kernel would keep its watch.
@@ -153,65 +169,45 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         return isOver && !_hasFoundEnd;
     }
 
-    /// <summary>Performs a read, and waits until there is something to read. What it needs is pooled, so a run allocates nothing.</summary>
-    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder))]
-    internal override async ValueTask RunAsync(FileRequest request)
+    /// <summary>Performs a read, and waits until there is something to read. A run allocates nothing.</summary>
+    internal override void Run(FileRequest request, IRequestOwner owner)
     {
-        bool isStarted = false;
-        try
-        {
-            // A read that was tried and would wait is not with the system yet, unless it is overlapped, so it need not be performed. Asking
-            // for the length first saves a waiting thread a read that finds nothing. Not without a watch: the file may be on a file server,
-            // where asking may wait. Nor at the length at opening: UnixFile's first read there may wait, which the thread of inotify must
-            // not do.
-            bool asksFirst = Kind != FilePipeBackend.Overlapped && _watch is not null && request.Offset != Properties.Length;
-            bool isAtEnd = _hasFoundEnd || (asksFirst && LengthOrMax() <= request.Offset);
-            _hasFoundEnd = false;
-            bool isRead = false;
-            while (!isRead && (!isAtEnd || await WaitAsync(request).WithoutBox()))
-            {
-                if (!isAtEnd || !_file.Try(request))
-                {
-                    isStarted = true;
-                    await _file.RunAsync(request).WithoutBox();
-                }
+        _owner = owner;
+        _isCounted = false;
 
-                isAtEnd = HasFoundEnd(request);
-                isRead = !isAtEnd;
-            }
-        }
-        catch (Exception e)
+        // A read that was tried and would wait is not with the system yet, unless it is overlapped, so it need not be performed. Asking for
+        // the length first saves a waiting thread a read that finds nothing. Not without a watch: the file may be on a file server, where
+        // asking may wait.
+        bool asksFirst = Kind != FilePipeBackend.Overlapped && _watch is not null;
+        bool isAtEnd = _hasFoundEnd || (asksFirst && LengthOrMax() <= request.Offset);
+        _hasFoundEnd = false;
+        if (isAtEnd)
         {
-            request.Finish(e);
+            GoOn(request, isAtEnd: true);
         }
-
-        if (!isStarted)
+        else
         {
-            FilePipeMetrics.ReadsHandedOver.Add();
-        }
-
-        // The continuation runs within this call. The thread here may be the inotify thread, a waiting thread, or the one that cancels,
-        // which may hold a lock of the caller's. On these a request with a caller's memory pool must not resume.
-        if (request.ResumesOnPool && (request.IsCanceled || !Thread.CurrentThread.IsThreadPoolThread))
-        {
-            await Task.CompletedTask.ConfigureAwait(ConfigureAwaitOptions.ForceYielding);
+            Read(request);
         }
     }
+
+    /// <summary>A read of the file itself is over.</summary>
+    void IRequestOwner.OnEnded(FileRequest request) => GoOn(request, HasFoundEnd(request));
 
     internal override void Cancel(FileRequest request)
     {
         bool isTaken;
         lock (_lock)
         {
-            // WaitAsync checks this, so a request that has not begun to wait never does.
+            // TryWait checks this, so a request that has not begun to wait never does.
             request.IsCancelWanted = true;
-            isTaken = _waiting == request && TryTakeLocked();
+            isTaken = _waiting == request && TakeLocked() is not null;
         }
 
         if (isTaken)
         {
             request.FinishCanceled();
-            _wait.Set(false);
+            GoOn(request, isAtEnd: false);
         }
         else
         {
@@ -234,17 +230,14 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     /// </summary>
     internal void OnEvent()
     {
-        bool isTaken;
+        FileRequest? taken;
         lock (_lock)
         {
             _hasChanged = true;
-            isTaken = TryTakeLocked();
+            taken = TakeLocked();
         }
 
-        if (isTaken)
-        {
-            _wait.Set(true);
-        }
+        ReadAgain(taken);
     }
 
     /// <summary>
@@ -284,7 +277,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
         // Some file systems do not tell the length of a file that was deleted. Else a read tells why there is none.
         long length = status?.Length ?? (hasLostName ? offset : long.MaxValue);
-        bool isTaken = false;
+        FileRequest? taken = null;
         lock (_lock)
         {
             _isLooking = false;
@@ -298,7 +291,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
 
                 // The wait ends with one more read at this offset, so bytes that came after the look are not lost.
                 _lastEnd = isOver ? offset : _lastEnd;
-                isTaken = (isOver || length > offset) && TryTakeLocked();
+                taken = isOver || length > offset ? TakeLocked() : null;
             }
 
             if (_waiting is not null)
@@ -307,10 +300,7 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
             }
         }
 
-        if (isTaken)
-        {
-            _wait.Set(true);
-        }
+        ReadAgain(taken);
     }
 
     void IWaitingCall.Perform() => Look();
@@ -318,49 +308,117 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
     /// <summary>Whether the request, a read, has found the end of the file.</summary>
     private static bool HasFoundEnd(FileRequest request) => request is { Transferred: 0, Error: null, IsCanceled: false };
 
-    /// <summary>
-    /// The request has found the end, or the length says that it would: waits for more. Returns <see langword="true"/> to have the read
-    /// performed again; <see langword="false"/> if the request is finished, because it was canceled or the file is over.
-    /// </summary>
-    private ValueTask<bool> WaitAsync(FileRequest request)
+    /// <summary>Has the file perform the read, on a thread that may wait.</summary>
+    private void Read(FileRequest request)
     {
-        long offset = request.Offset;
-        Volatile.Write(ref _hasChanged, false);
+        _isCounted = true;
+        _file.Run(request, this);
+    }
 
-        // The watch before the length: an event reports every change after the length was asked for.
-        long length = FileWatches.TryAdd(_watch) ? LengthOrMax() : offset;
-        lock (_lock)
+    /// <summary>The wait of the request was ended by whoever has taken it, because there may be something to read.</summary>
+    private void ReadAgain(FileRequest? taken)
+    {
+        if (taken is not null && _file.Try(taken))
         {
-            if (request.IsCancelWanted)
+            GoOn(taken, HasFoundEnd(taken));
+        }
+        else if (taken is not null)
+        {
+            Read(taken);
+        }
+    }
+
+    /// <summary>A read at the end waits, or is performed again if there is more by now; every other request is over.</summary>
+    private void GoOn(FileRequest request, bool isAtEnd)
+    {
+        while (isAtEnd)
+        {
+            bool? readsAgain = TryWait(request);
+            if (readsAgain is null)
             {
-                request.FinishCanceled();
-                return new ValueTask<bool>(false);
+                return;
             }
 
-            if (length < offset || _lastEnd == offset)
+            if (readsAgain.Value && !_file.Try(request))
             {
-                // The file was truncated, or it is over: then the read that has just found nothing began after the look that decided so.
-                _lastEnd = offset;
-                request.Finish(0);
-                return new ValueTask<bool>(false);
+                Read(request);
+                return;
             }
 
-            // The file has grown, or an event has come, which has used the watch up.
-            if (length > offset || _hasChanged)
-            {
-                return new ValueTask<bool>(true);
-            }
+            isAtEnd = readsAgain.Value && HasFoundEnd(request);
+        }
 
-            if (_offset != offset)
-            {
-                _offset = offset;
-                _lookAt = long.MaxValue;
-                _namelessSince = _namelessSince is null ? null : Environment.TickCount64;
-            }
+        FilePipeMetrics.ReadsHandedOver.Add(_isCounted ? 0 : 1);
+        IRequestOwner owner = _owner!;
+        _owner = null;
 
-            Volatile.Write(ref _waiting, request);
-            ScheduleLookLocked(isFirst: true);
-            return _wait.Next;
+        // The thread here may be the inotify thread, a waiting thread, or the one that cancels, which may hold a lock of the caller's. On
+        // these the code of a caller's memory pool must not run.
+        if (request.ResumesOnPool && (request.IsCanceled || !Thread.CurrentThread.IsThreadPoolThread))
+        {
+            request.BeginRun(this, owner);
+            request.Complete();
+        }
+        else
+        {
+            owner.OnEnded(request);
+        }
+    }
+
+    /// <summary>
+    /// The request has found the end, or the length says that it would. Returns <see langword="null"/> if it waits for more now: the end of
+    /// the wait goes on. Otherwise returns whether the read is to be performed again; if not, the request is finished, because it was
+    /// canceled or the file is over.
+    /// </summary>
+    private bool? TryWait(FileRequest request)
+    {
+        try
+        {
+            long offset = request.Offset;
+            Volatile.Write(ref _hasChanged, false);
+
+            // The watch before the length: an event reports every change after the length was asked for.
+            long length = FileWatches.TryAdd(_watch) ? LengthOrMax() : offset;
+            lock (_lock)
+            {
+                if (request.IsCancelWanted)
+                {
+                    request.FinishCanceled();
+                    return false;
+                }
+
+                if (length < offset || _lastEnd == offset)
+                {
+                    // The file was truncated, or it is over: then the read that has just found nothing began after the look that decided
+                    // so.
+                    _lastEnd = offset;
+                    request.Finish(0);
+                    return false;
+                }
+
+                // The file has grown, or an event has come, which has used the watch up.
+                if (length > offset || _hasChanged)
+                {
+                    return true;
+                }
+
+                if (_offset != offset)
+                {
+                    _offset = offset;
+                    _lookAt = long.MaxValue;
+                    _namelessSince = _namelessSince is null ? null : Environment.TickCount64;
+                }
+
+                _waits++;
+                ScheduleLookLocked(isFirst: true);
+                Volatile.Write(ref _waiting, request);
+                return null;
+            }
+        }
+        catch (Exception e)
+        {
+            request.Finish(e);
+            return false;
         }
     }
 
@@ -396,18 +454,19 @@ internal sealed class FollowedFile : OpenedFile, IWaitingCall
         WaitingThreads.Shared.Queue(this);
     }
 
-    private bool TryTakeLocked()
+    /// <summary>Takes the waiting request out. Whoever gets it goes on with it, without the lock.</summary>
+    private FileRequest? TakeLocked()
     {
         Debug.Assert(_lock.IsHeldByCurrentThread);
-        if (_waiting is null)
+        if (_waiting is not { } taken)
         {
-            return false;
+            return null;
         }
 
         // A timer that is set keeps the file alive. So only a file where a read waits has it set, and a forgotten reader is collected.
         _timer.Change(Timeout.Infinite, Timeout.Infinite);
         Volatile.Write(ref _waiting, null);
-        return true;
+        return taken;
     }
 
     /// <summary>

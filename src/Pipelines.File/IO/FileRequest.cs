@@ -17,9 +17,9 @@ internal enum FileRequestKind
 
 /// <summary>
 /// One read, write, sync or other step: what, where, with which memory, and its result. Whoever rented it owns it until it is given to
-/// <see cref="OpenedFile.RunAsync"/>, and again in the code after that; in between the file owns it. Reusable, and pooled.
+/// <see cref="OpenedFile.Run"/>, and again when it is told of the end; in between the file owns it. Reusable, and pooled.
 /// </summary>
-internal sealed class FileRequest : FileRun
+internal sealed class FileRequest : IWaitingCall, IThreadPoolWorkItem
 {
     /// <summary>The maximum number of buffers of a pooled request; one with more is not pooled.</summary>
     internal const int MaxPooledBuffers = 256;
@@ -30,6 +30,10 @@ internal sealed class FileRequest : FileRun
     private static readonly Stack<FileRequest> s_free = new(MaxPooled);
 
     private TransferBuffer[] _buffers = new TransferBuffer[16];
+
+    // While it runs: the file that performs it, and whom the end is told.
+    private OpenedFile? _file;
+    private IRequestOwner? _owner;
 
     internal FileRequestKind Kind { get; private set; }
 
@@ -56,7 +60,25 @@ internal sealed class FileRequest : FileRun
     /// <summary>Result: whether <see cref="OpenedFile.Cancel"/> ended it before any byte was transferred.</summary>
     internal bool IsCanceled { get; private set; }
 
-    public override WaitKind WaitKind => Kind switch
+    /// <summary>
+    /// Whether the request is to end early. Set by <see cref="OpenedFile.Cancel"/> and read under the lock of a file that can end its waits
+    /// itself, or of the poller. Only <see cref="OverlappedFile"/> uses it without a lock: it reads it before and after it begins the call.
+    /// </summary>
+    internal bool IsCancelWanted { get; set; }
+
+    /// <summary>
+    /// The file whose readiness the request waits for, with a reference that keeps it open; <see langword="null"/> while it does not wait.
+    /// Guarded by the poller.
+    /// </summary>
+    internal SafeFileHandle? Polled { get; set; }
+
+    /// <summary>
+    /// Whether the owner is told of the end on a thread of the application, because it runs a caller's code. Set by whoever rents the
+    /// request.
+    /// </summary>
+    internal bool ResumesOnPool { get; set; }
+
+    public WaitKind WaitKind => Kind switch
     {
         FileRequestKind.Read => WaitKind.Read,
         FileRequestKind.Write => WaitKind.Write,
@@ -183,6 +205,51 @@ internal sealed class FileRequest : FileRun
 
     /// <summary>Records that the request was canceled before any byte was transferred.</summary>
     internal void FinishCanceled() => (Transferred, Error, IsCanceled) = (0, null, true);
+
+    /// <summary>Begins a run by the file, whose end is told to the owner.</summary>
+    internal void BeginRun(OpenedFile file, IRequestOwner owner)
+    {
+        Debug.Assert(_file is null && _owner is null);
+        (_file, _owner) = (file, owner);
+    }
+
+    /// <summary>Has a waiting thread perform the request.</summary>
+    internal void Queue() => WaitingThreads.Shared.Queue(this);
+
+    /// <summary>
+    /// Ends the run, when the system does not use the memory any more and the result is recorded. The request belongs to its owner again,
+    /// which is told so within this call, or on a thread of the application's with <see cref="ResumesOnPool"/>.
+    /// </summary>
+    internal void Complete()
+    {
+        if (ResumesOnPool)
+        {
+            _owner!.Resume(this);
+        }
+        else
+        {
+            End();
+        }
+    }
+
+    /// <summary>
+    /// Tells the owner: called once for each run, by <see cref="Complete"/> or by what <see cref="IRequestOwner.Resume"/> has chosen.
+    /// </summary>
+    internal void End()
+    {
+        // A request that is kept for its next use keeps no file.
+        _file = null;
+        IRequestOwner owner = _owner!;
+        _owner = null;
+        owner.OnEnded(this);
+    }
+
+    /// <summary>The file that the request waits for without a thread may be ready: called once for each such wait.</summary>
+    internal void OnReady() => _file!.OnReady(this);
+
+    void IWaitingCall.Perform() => _file!.Perform(this);
+
+    void IThreadPoolWorkItem.Execute() => End();
 
     /// <summary>Returns the request to its pool. Called by its owner, while no file performs it.</summary>
     internal void Return()

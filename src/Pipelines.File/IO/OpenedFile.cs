@@ -1,3 +1,4 @@
+using Pipelines.File.Diagnostics;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;
@@ -74,7 +75,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>
     /// Performs the request on this thread if it does not have to wait or, with <paramref name="mayWait"/>, if it ends by itself: a FIFO
     /// whose other side is idle does not. Returns whether it is over, and its result recorded. Never throws. If it is not over, the system
-    /// may have begun it, so the owner must then run it (<see cref="RunAsync"/>), whatever happens in between.
+    /// may have begun it, so the owner must then run it (<see cref="Run"/>), whatever happens in between.
     /// </summary>
     internal bool Try(FileRequest request, bool mayWait = false)
     {
@@ -95,27 +96,13 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     private protected abstract bool TryPerform(FileRequest request, bool mayWait);
 
     /// <summary>
-    /// Has the request performed by a thread that may block, also if <see cref="Try"/> has begun it. The task has begun; it completes when
-    /// the system does not use the memory any more. <see cref="FileRequest.Transferred"/>, <see cref="FileRequest.Error"/> and
-    /// <see cref="FileRequest.IsCanceled"/> are the result. Never throws.
-    /// </summary>
-    /// <remarks>
-    /// The task is awaited once. <see cref="FileRun"/> says on which thread the code after the await runs; it may be the poller's. If it
-    /// runs another request, the same thread performs that one after the code has returned. The code must not wait in any other way.
-    /// </remarks>
-    internal virtual ValueTask RunAsync(FileRequest request)
-    {
-        ValueTask run = request.BeginRun(this);
-        Start(request);
-        return run;
-    }
-
-    /// <summary>
-    /// Has the request performed as <see cref="RunAsync"/> does; its end is told to the owner, maybe within this call. Whoever has called
-    /// this touches nothing that the owner may change.
+    /// Has the request performed by a thread that may block, also if <see cref="Try"/> has begun it. Its end is told to the owner, when the
+    /// system does not use the memory any more, maybe within this call. <see cref="FileRequest.Transferred"/>,
+    /// <see cref="FileRequest.Error"/> and <see cref="FileRequest.IsCanceled"/> are the result. Never throws.
     /// </summary>
     internal virtual void Run(FileRequest request, IRequestOwner owner)
     {
+        FilePipeMetrics.ReadsHandedOver.Add(request.Kind == FileRequestKind.Read ? 1 : 0);
         request.BeginRun(this, owner);
         Start(request);
     }

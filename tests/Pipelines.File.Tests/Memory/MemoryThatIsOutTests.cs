@@ -80,19 +80,6 @@ public sealed class MemoryThatIsOutTests : IDisposable
         Assert.Equal(0, pool.Rented);
     }
 
-    [Fact]
-    public async Task ReaderAdvanceTo_AfterCompleteCameMeanwhile_GivesTheBufferBack()
-    {
-        CheckedPool pool = new();
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(Length)), new() { BufferSize = 1000, Pool = pool });
-        ReadResult result = await reader.ReadAsync(_stop);
-        reader.Complete();
-        Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray()));
-        Assert.Throws<InvalidOperationException>(() => reader.AdvanceTo(result.Buffer.End));
-        Assert.Equal(0, pool.Rented);
-        Assert.Equal(0, pool.ReturnedTwice);
-    }
-
     [Theory]
     [InlineData(0)]
     [InlineData(500_000)]

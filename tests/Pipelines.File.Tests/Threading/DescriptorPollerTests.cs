@@ -64,7 +64,7 @@ public sealed class DescriptorPollerTests : IDisposable
         operation.Add(new byte[10], address: 0);
         operation.Pin();
         backend.Cancel(operation);
-        Task run = backend.RunAsync(operation).AsTask();
+        Task run = RequestEnd.Of(backend, operation);
         await run.WaitAsync(Eventually.Limit, _stop);
         Assert.True(operation.IsCanceled);
         operation.Clear();
@@ -123,7 +123,7 @@ public sealed class DescriptorPollerTests : IDisposable
         request.Begin(FileRequestKind.Read, 0);
         request.Add(buffer ?? new byte[10], address: 0);
         request.Pin();
-        return backend.RunAsync(request).AsTask();
+        return RequestEnd.Of(backend, request);
     }
 
     private static UnixFile Open(string path)

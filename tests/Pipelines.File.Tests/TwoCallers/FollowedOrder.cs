@@ -283,7 +283,7 @@ internal sealed class FollowedOrder : IDisposable
                 _file.OnEvent();
                 return;
             case Event.Look:
-                _nameKnown = _file.IsWaiting ? WaitOf(_file).Version : _nameKnown;
+                _nameKnown = _file.IsWaiting ? WaitsOf(_file) : _nameKnown;
                 _file.Look();
                 _untold = -1;
                 return;
@@ -293,7 +293,7 @@ internal sealed class FollowedOrder : IDisposable
                 return;
         }
 
-        _untold = _file.IsWaiting ? WaitOf(_file).Version : -1;
+        _untold = _file.IsWaiting ? WaitsOf(_file) : -1;
     }
 
     private void BeginSecond()
@@ -338,11 +338,11 @@ internal sealed class FollowedOrder : IDisposable
         }
 
         Require(!(_file.IsWaiting && _backend.HasStarted), "an operation is at one place");
-        if (_isScripted && _file.IsWaiting && WatchOf(_file) is not null && WaitOf(_file).Version != _untold)
+        if (_isScripted && _file.IsWaiting && WatchOf(_file) is not null && WaitsOf(_file) != _untold)
         {
             Require(_length <= OffsetOf(_file), "a read waits although there is more, and nobody will tell");
             Require(!_isCut, "a read waits although the file was cut, and nobody will tell");
-            Require(_lengthAtLoss is null || WaitOf(_file).Version != _nameKnown,
+            Require(_lengthAtLoss is null || WaitsOf(_file) != _nameKnown,
                 "a read waits although the name means another file, and nobody will look soon");
         }
     }
@@ -393,9 +393,9 @@ internal sealed class FollowedOrder : IDisposable
             }
 
             // A read that wants more than what was found may wait once more.
-            int wait = WaitOf(_file).Version;
+            int wait = WaitsOf(_file);
             _file.Look();
-            Require(!_file.IsWaiting || WaitOf(_file).Version != wait, "a look finds what has happened");
+            Require(!_file.IsWaiting || WaitsOf(_file) != wait, "a look finds what has happened");
         }
 
         Settle();
@@ -500,8 +500,8 @@ internal sealed class FollowedOrder : IDisposable
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_watch")]
     private static extern ref FileWatch? WatchOf(FollowedFile file);
 
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_wait")]
-    private static extern ref Signal<bool> WaitOf(FollowedFile file);
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_waits")]
+    private static extern ref int WaitsOf(FollowedFile file);
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_offset")]
     private static extern ref long OffsetOf(FollowedFile file);

@@ -491,7 +491,7 @@ internal sealed class ReaderOrder : Order
             case WaitKind.Copy:
                 // It goes on by itself, on another thread, until it waits for the back end.
                 return PendingOf(_reader) is not null
-                    && Backend.IsAwaited && !Backend.IsBusy
+                    && Backend.Started is not null && MetOf(_reader) == 1 && !Backend.IsBusy
                     && (!(_isCopyCanceled || IsCompleted) || Backend.IsCancelAsked);
             default:
                 return Backend.Releases == 0 && !_waits.Exists(other => other.Kind == WaitKind.Copy && !IsSettled(other));
@@ -645,6 +645,10 @@ internal sealed class ReaderOrder : Order
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_wait")]
     private static extern ref PendingResult<ReadResult>? PendingOf(FilePipeReader reader);
+
+    // 1: the report of what was started goes on with the owner's code, on the reporting thread.
+    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_met")]
+    private static extern ref int MetOf(FilePipeReader reader);
 
     private enum WaitKind
     {

@@ -43,11 +43,6 @@ internal sealed class ScriptedBackend : OpenedFile
     /// <summary>The operation that was started and not reported.</summary>
     internal FileRequest? Started => _started;
 
-    /// <summary>
-    /// Whether the operation that was started is awaited: then its report continues the owner's code on the reporting thread.
-    /// </summary>
-    internal bool IsAwaited => Started is { } started && ContinuationOf(started) is not null;
-
     /// <summary>Whether the owner asked for the end of what is started.</summary>
     internal bool IsCancelAsked => Started is { IsCancelWanted: true };
 
@@ -168,9 +163,6 @@ internal sealed class ScriptedBackend : OpenedFile
             }
         }
     }
-
-    [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_continuation")]
-    private static extern ref Action<object?>? ContinuationOf(FileRun run);
 
     private static void Fill(FileRequest operation, byte value)
     {

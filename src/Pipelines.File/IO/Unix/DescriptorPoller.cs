@@ -17,7 +17,7 @@ internal sealed unsafe class DescriptorPoller
     private const int StackBytes = 256 * 1024;
     private const int MaxEvents = 64;
 
-    // Guards everything below, and FileRun.Polled. Held only briefly, never while the thread waits.
+    // Guards everything below, and FileRequest.Polled. Held only briefly, never while the thread waits.
     private readonly Lock _gate = new();
 
     // By descriptor. Entries are never removed: there are at most as many as the process has had files open at once.
@@ -64,7 +64,7 @@ internal sealed unsafe class DescriptorPoller
     }
 
     /// <summary>
-    /// Calls <see cref="FileRun.OnReady"/> once, when the descriptor is ready or may be (another wait for it was reported), unless
+    /// Calls <see cref="FileRequest.OnReady"/> once, when the descriptor is ready or may be (another wait for it was reported), unless
     /// <see cref="TryCancel"/> comes first. Returns <see langword="false"/> if the request is canceled already, and adds nothing.
     /// </summary>
     /// <param name="wait">The request that waits.</param>

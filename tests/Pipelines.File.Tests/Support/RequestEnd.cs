@@ -1,0 +1,16 @@
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>The end of a request, as a task.</summary>
+internal sealed class RequestEnd : TaskCompletionSource, IRequestOwner
+{
+    public static Task Of(OpenedFile file, FileRequest request)
+    {
+        RequestEnd end = new();
+        file.Run(request, end);
+        return end.Task;
+    }
+
+    public void OnEnded(FileRequest request) => SetResult();
+}
