@@ -35,15 +35,17 @@ internal sealed class CounterTable : IDisposable
     {
         _listener.RecordObservableInstruments();
         StringBuilder text = new();
+
+        // Copies: LINQ asks for the count first, and fails if more has come when it copies.
         foreach ((Instrument instrument, ConcurrentDictionary<string, double> values)
-            in _instruments.OrderBy(pair => pair.Key.Name, StringComparer.Ordinal))
+            in _instruments.ToArray().OrderBy(pair => pair.Key.Name, StringComparer.Ordinal))
         {
             bool isLevel = instrument is ObservableUpDownCounter<long>;
             string name = instrument.Name.Replace('.', '_') + (isLevel ? string.Empty : "_total");
             text.Append(CultureInfo.InvariantCulture,
                 $"# HELP {name} {instrument.Description}\n# TYPE {name} {(isLevel ? "gauge" : "counter")}\n");
             foreach ((string labels, double value)
-                in values.DefaultIfEmpty(new(string.Empty, 0)).OrderBy(pair => pair.Key, StringComparer.Ordinal))
+                in values.ToArray().DefaultIfEmpty(new(string.Empty, 0)).OrderBy(pair => pair.Key, StringComparer.Ordinal))
             {
                 text.Append(CultureInfo.InvariantCulture, $"{name}{(labels.Length == 0 ? labels : "{" + labels + "}")} {value:R}\n");
             }
