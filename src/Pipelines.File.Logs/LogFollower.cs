@@ -56,7 +56,7 @@ public sealed class LogFollower
         _options.Validate();
         _paths = [.. given.Select(Path.GetFullPath).Distinct()];
         ArgumentOutOfRangeException.ThrowIfZero(_paths.Length, nameof(paths));
-        if (_options.Checkpoint is not null && (_paths.Length > 1 || LogSet.IsPattern(_paths[0])))
+        if (_options.Checkpoint is not null && (_paths.Length > 1 || (LogSet.IsPattern(_paths[0]) && !_options.InNameOrder)))
         {
             throw new ArgumentException("Checkpoint is for one log. Several logs, and a pattern, need Checkpoints.", nameof(options));
         }

@@ -22,7 +22,8 @@ public sealed class LogFollowerOptions
     /// <summary>
     /// Where to continue: the <see cref="FollowedLine.Checkpoint"/> of the last line that was used. <see langword="null"/>, the default,
     /// begins with the file that has the name of the log now, and reads no rotated file. So does <see langword="default"/>. Only for a
-    /// follower of one path that is no pattern; others need <see cref="Checkpoints"/>.
+    /// follower of one log: one path that is no pattern, or a pattern with <see cref="InNameOrder"/>. Others need
+    /// <see cref="Checkpoints"/>.
     /// </summary>
     public FileCheckpoint? Checkpoint { get; init; }
 
@@ -58,6 +59,14 @@ public sealed class LogFollowerOptions
     /// matches names with <c>.gz</c> after it: these files are read as gzip(1) has compressed them.
     /// </summary>
     public IReadOnlyList<string> RotatedNames { get; init; } = ["{name}.#", "{name}-#"];
+
+    /// <summary>
+    /// Whether the files that match a pattern are one log, in the order of their names: for writers that roll forward, as Serilog and NLog
+    /// do. <see langword="false"/> by default: each is a log of its own. Digits are compared as numbers, and a name comes before those that
+    /// go on after it: <c>app-20261128.log</c>, <c>app-20261128_001.log</c>, <c>app-20261129.log</c>. The last file is the one that is
+    /// written to. The log's path, and the key of its checkpoint, is the pattern; <see cref="RotatedNames"/> are not used.
+    /// </summary>
+    public bool InNameOrder { get; init; }
 
     /// <summary>
     /// The maximum length of a line without its line end, in bytes; 1 MiB by default. A longer line comes in pieces of that length

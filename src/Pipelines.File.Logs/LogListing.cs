@@ -33,6 +33,13 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
             }
         }
 
+        if (patterns is [{ IsInNameOrder: true }])
+        {
+            rotated.Sort(static (one, other) => RotatedName.Compare(LogName.Plain(one.Path), LogName.Plain(other.Path)));
+            int last = rotated.FindLastIndex(static file => !file.IsCompressed);
+            return new LogListing(last < 0 ? null : rotated[last] with { Pattern = -1 }, [.. rotated.Where((_, i) => i != last)]);
+        }
+
         // The log's name last: a file that gets it meanwhile is seen twice, and not missed. One that loses it meanwhile may be missed: then
         // the next listing differs.
         LogName? named = LogName.TryLook(path);

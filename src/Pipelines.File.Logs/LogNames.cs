@@ -47,7 +47,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     internal string Path => path;
 
     /// <summary>The names that it gets when it is rotated: its own, and those of the file that it leads to if it is a link.</summary>
-    internal RotatedName[] Rotated { get; private set; } = [.. options.RotatedNames.Select(pattern => new RotatedName(pattern, path))];
+    internal RotatedName[] Rotated { get; private set; } = options.InNameOrder && LogSet.IsPattern(path) ? [new RotatedName(path)]
+        : [.. options.RotatedNames.Select(pattern => new RotatedName(pattern, path))];
 
     /// <summary>Whether a listing is wanted though nothing has changed.</summary>
     internal bool IsStale { get; set; } = true;
@@ -89,7 +90,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         string? target = null;
         try
         {
-            target = System.IO.File.ResolveLinkTarget(path, returnFinalTarget: true)?.FullName;
+            target = Rotated is [{ IsInNameOrder: true }] ? null
+                : System.IO.File.ResolveLinkTarget(path, returnFinalTarget: true)?.FullName;
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {

@@ -229,7 +229,7 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>Adds the logs that a path names and that are new. Of a pattern: when its folder was listed again.</summary>
     private void AddLogs(string path, HashSet<FolderNames> listed)
     {
-        if (!IsPattern(path))
+        if (_options.InNameOrder || !IsPattern(path))
         {
             Add(path, isFirst: true);
             return;

@@ -1,3 +1,5 @@
+using System.IO.Enumeration;
+
 namespace Pipelines.File;
 
 /// <summary>
@@ -10,6 +12,9 @@ internal sealed class RotatedName
     // The pattern's # or *; NUL: it has none, and the prefix is the only name.
     private readonly char _placeholder;
     private readonly string _suffix = "";
+
+    // The files that match are one log (LogFollowerOptions.InNameOrder). Null: it is a pattern of rotated names.
+    private readonly string? _expression;
 
     /// <param name="pattern">The pattern.</param>
     /// <param name="path">The full path of the log.</param>
@@ -25,6 +30,17 @@ internal sealed class RotatedName
         }
     }
 
+    /// <summary>All files of a log in the order of their names.</summary>
+    /// <param name="path">The full path, the last part of which is a pattern.</param>
+    internal RotatedName(string path)
+    {
+        (Folder, _expression) = (Path.GetDirectoryName(path)!, Path.GetFileName(path));
+        Prefix = OperatingSystem.IsWindows() ? "" : _expression[.._expression.AsSpan().IndexOfAny('*', '?')];
+    }
+
+    /// <summary>Whether the files that match are one log, in the order of their names.</summary>
+    internal bool IsInNameOrder => _expression is not null;
+
     /// <summary>The full path of the folder that the names are in.</summary>
     internal string Folder { get; }
 
@@ -36,7 +52,12 @@ internal sealed class RotatedName
     /// <param name="number">What stands for <c>#</c>, if that is in the pattern: digits, with -, _ or . between them.</param>
     internal bool IsMatch(ReadOnlySpan<char> name, out ReadOnlySpan<char> number)
     {
-        number = default;
+        number = _expression is null ? default : name;
+        if (_expression is not null)
+        {
+            return FileSystemName.MatchesSimpleExpression(_expression, name, ignoreCase: OperatingSystem.IsWindows());
+        }
+
         if (name.Length < Prefix.Length + _suffix.Length || !name.StartsWith(Prefix) || !name.EndsWith(_suffix))
         {
             return false;
@@ -45,6 +66,49 @@ internal sealed class RotatedName
         ReadOnlySpan<char> between = name[Prefix.Length..^_suffix.Length];
         number = _placeholder == '#' ? between : default;
         return _placeholder == '*' || (_placeholder == '#' ? IsNumber(between) : between.IsEmpty);
+    }
+
+    /// <summary>
+    /// Compares names without the extension that both have: digits as numbers, and a shorter name before one that goes on (app.log,
+    /// app_2.log, app_10.log).
+    /// </summary>
+    internal static int Compare(string one, string other)
+    {
+        ReadOnlySpan<char> left = one;
+        ReadOnlySpan<char> right = other;
+        if (Path.GetExtension(left) is var extension && extension.SequenceEqual(Path.GetExtension(right)))
+        {
+            left = left[..^extension.Length];
+            right = right[..^extension.Length];
+        }
+
+        for (int result; !left.IsEmpty && !right.IsEmpty;)
+        {
+            (int digits, int others) = (DigitsOf(left), DigitsOf(right));
+            if (digits > 0 && others > 0)
+            {
+                ReadOnlySpan<char> number = left[..digits].TrimStart('0');
+                ReadOnlySpan<char> another = right[..others].TrimStart('0');
+                result = number.Length != another.Length ? number.Length - another.Length : number.SequenceCompareTo(another);
+            }
+            else
+            {
+                (digits, others, result) = (1, 1, left[0] - right[0]);
+            }
+
+            if (result != 0)
+            {
+                return result;
+            }
+
+            left = left[digits..];
+            right = right[others..];
+        }
+
+        return left.Length != right.Length ? left.Length - right.Length : string.CompareOrdinal(one, other);
+
+        static int DigitsOf(ReadOnlySpan<char> text)
+            => text.IndexOfAnyExceptInRange('0', '9') is var end && end < 0 ? text.Length : end;
     }
 
     private static bool IsNumber(ReadOnlySpan<char> text)

@@ -17,6 +17,8 @@ internal sealed record QuickOptions
 
     public IReadOnlyList<string>? RotatedNames { get; init; }
 
+    public bool InNameOrder { get; init; }
+
     public int? MaxLineLength { get; init; }
 
     public TimeSpan? IdleTimeout { get; init; }
@@ -36,6 +38,7 @@ internal sealed record QuickOptions
             QuietTime = quick.QuietTime,
             FollowInterval = quick.FollowInterval,
             RotatedNames = quick.RotatedNames ?? defaults.RotatedNames,
+            InNameOrder = quick.InNameOrder,
             MaxLineLength = quick.MaxLineLength ?? defaults.MaxLineLength,
             IdleTimeout = quick.IdleTimeout,
             OnUnreadable = quick.OnUnreadable,

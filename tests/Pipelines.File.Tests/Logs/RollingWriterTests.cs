@@ -1,0 +1,155 @@
+using System.Globalization;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>Logs as the libraries of logging write them, with their own ways of rolling.</summary>
+public sealed class RollingWriterTests : IDisposable
+{
+    private const int Count = 400;
+
+    private readonly TempFolder _folder = new();
+
+    /// <summary>A writer of lines, and what the follower is given.</summary>
+    public static TheoryData<string, string, bool> Writers => new()
+    {
+        { "Serilog", "app-*.log", true },
+        { "NLog", "app*.log", true },
+        { "NLog, dates", "app*.log", true },
+        { "log4net forward", "app*.log*", true },
+        { "log4net", "app.log", false },
+    };
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [MemberData(nameof(Writers))]
+    public async Task RollingLog_WhileItIsFollowedAndWhileItIsNot_ComesWholeAndInOrder(string name, string pattern, bool isInNameOrder)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows() && name == "log4net", "It renames its file, which the follower has open, under Wine.");
+        QuickOptions options = FollowedLog.Quick with { InNameOrder = isInNameOrder };
+        using Writer writer = Open(name);
+        writer.Write(Numbers(0, 10));
+        List<string> lines = [];
+        FileCheckpoint checkpoint;
+        await using (FollowedLog log = new(_folder.File(pattern), options))
+        {
+            await TakeAsync(log, 10);
+            writer.Write(Numbers(10, Count));
+            await TakeAsync(log, Count / 2);
+            checkpoint = log.Current.Checkpoint;
+        }
+
+        Assert.InRange(Directory.GetFiles(_folder.Path).Length, 3, 99);
+        writer.Write(Numbers(Count, 2 * Count));
+        await using FollowedLog after = new(_folder.File(pattern), options with { Checkpoint = checkpoint });
+        await TakeAsync(after, 2 * Count);
+        await after.ExpectNothingAsync();
+        Assert.Equal(Numbers(0, 2 * Count), lines);
+
+        async Task TakeAsync(FollowedLog log, int count)
+        {
+            while (lines.Count < count)
+            {
+                FollowedLine line = await log.NextAsync();
+                Assert.False(line.IsAfterGap);
+                Assert.Equal(_folder.File(pattern), line.Path);
+                lines.Add(line.ToString());
+            }
+        }
+    }
+
+    [Fact]
+    public async Task InNameOrder_FileOfTheCheckpointIsRemoved_GoesOnWithTheNextAndTells()
+    {
+        File.WriteAllText(_folder.File("app-1.log"), "1\n2\n");
+        QuickOptions options = FollowedLog.Quick with { InNameOrder = true };
+        CheckpointFile position = await CheckpointFile.OpenAsync(_folder.File("position"), cancellationToken: TestContext.Current.CancellationToken);
+        await using (FollowedLog log = new(_folder.File("app-*.log"), options))
+        {
+            await log.ExpectAsync("1");
+            position.Set(log.Current.Path, log.Current.Checkpoint);
+        }
+
+        for (int i = 2; i <= 11; i++)
+        {
+            // Of one tick of the clock of the file system, that is: the names have the order.
+            File.WriteAllText(_folder.File($"app-{i}.log"), $"{i + 1}\n");
+        }
+
+        File.Delete(_folder.File("app-1.log"));
+        await using FollowedLog after = new(_folder.File("app-*.log"), options with { Checkpoints = position.Checkpoints });
+        await after.ExpectAsync("3");
+        Assert.True(after.Current.IsAfterGap);
+        await after.ExpectAsync([.. Enumerable.Range(4, 9).Select(static i => $"{i}")]);
+        await after.ExpectNothingAsync();
+        Assert.Single(position.Checkpoints);
+    }
+
+    [Theory]
+    [InlineData("app.log", "app_1.log", "app_02.log", "app_10.log")]
+    [InlineData("app-20261128.log", "app-20261128_001.log", "app-20261128_1000.log", "app-20261129.log")]
+    [InlineData("app.20261128.log", "app.20261128.1.log", "app.20261128.10.log")]
+    [InlineData("app.log", "app.log.1", "app.log.2", "app.log.10")]
+    [InlineData("a9b1.log", "a10b0.log", "a010b2.log")]
+    public void Compare_NamesOfOneLog_AreInTheOrderOfTheirNumbers(params string[] names)
+        => Assert.Equal(names, names.Reverse().Order(Comparer<string>.Create(RotatedName.Compare)));
+
+    private static IEnumerable<string> Numbers(int first, int end)
+        => Enumerable.Range(first, end - first).Select(static i => $"line {i.ToString("00000", CultureInfo.InvariantCulture)} of a log");
+
+    private Writer Open(string name)
+    {
+        string path = _folder.File("app.log");
+        switch (name)
+        {
+            case "Serilog":
+                Serilog.Core.Logger serilog = Serilog.FileLoggerConfigurationExtensions.File(new Serilog.LoggerConfiguration().WriteTo,
+                    _folder.File("app-.log"), outputTemplate: "{Message:lj}{NewLine}", formatProvider: CultureInfo.InvariantCulture,
+                    fileSizeLimitBytes: 2000, rollingInterval: Serilog.RollingInterval.Day, rollOnFileSizeLimit: true,
+                    retainedFileCountLimit: null).CreateLogger();
+                return new Writer(serilog.Information, serilog.Dispose);
+            case "NLog" or "NLog, dates":
+                NLog.LogFactory factory = new();
+                NLog.Config.LoggingConfiguration configuration = new(factory);
+                configuration.AddRuleForAllLevels(new NLog.Targets.FileTarget("file")
+                {
+                    FileName = name == "NLog" ? path : _folder.File("app-${shortdate}.log"),
+                    ArchiveAboveSize = 2000,
+                    Layout = "${message}",
+                });
+                factory.Configuration = configuration;
+                NLog.Logger nlog = factory.GetLogger("test");
+                return new Writer(nlog.Info, factory.Dispose);
+            default:
+                log4net.Appender.RollingFileAppender appender = new()
+                {
+                    File = path,
+                    MaximumFileSize = "2KB",
+                    MaxSizeRollBackups = 100,
+                    RollingStyle = log4net.Appender.RollingFileAppender.RollingMode.Size,
+                    StaticLogFileName = name == "log4net",
+                    CountDirection = name == "log4net" ? -1 : 1,
+                    Layout = new log4net.Layout.PatternLayout("%message%newline"),
+                };
+                appender.ActivateOptions();
+                return new Writer(
+                    line => appender.DoAppend(new log4net.Core.LoggingEvent(
+                        new log4net.Core.LoggingEventData { Level = log4net.Core.Level.Info, Message = line })),
+                    appender.Close);
+        }
+    }
+
+    private sealed class Writer(Action<string> write, Action close) : IDisposable
+    {
+        public void Write(IEnumerable<string> lines)
+        {
+            foreach (string line in lines)
+            {
+                write(line);
+            }
+        }
+
+        public void Dispose() => close();
+    }
+}
