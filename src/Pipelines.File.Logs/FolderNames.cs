@@ -3,8 +3,8 @@ using System.IO.Enumeration;
 namespace Pipelines.File;
 
 /// <summary>
-/// The names of the files in a folder, listed again only when the folder has changed. Used by one caller at a time. Looking waits for the
-/// device.
+/// The names of the files in a folder, listed again only when the folder has changed, once for all that follow logs there. Looking waits
+/// for the device.
 /// </summary>
 /// <remarks>
 /// A change that came within the same tick of the file system's clock as the listing leaves no trace. So after a change each look lists
@@ -24,7 +24,18 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// <summary>The longest pause: a listing may also take long because the device or a server does not answer.</summary>
     private static readonly TimeSpan s_longestPause = TimeSpan.FromSeconds(10);
 
+    /// <summary>For how long a folder must have been as it is, by the clocks, to be believed at the first look. Clocks differ.</summary>
+    private static readonly TimeSpan s_oldAge = TimeSpan.FromSeconds(10);
+
+    // Those that somebody uses, and by how many. A lock on it guards it.
+    private static readonly Dictionary<(string, TimeProvider), (FolderNames Names, int Users)> s_shared = [];
+
     private static readonly EnumerationOptions s_everything = new() { AttributesToSkip = 0, IgnoreInaccessible = false };
+
+    private readonly Lock _lock = new();
+
+    // When a look was begun last, by whomever.
+    private long _lookedAt = long.MinValue;
 
     // Null: it was not looked at yet. Linux has the second time, because rsync(1) and tar(1) set the first one back.
     private (FileIdentity Identity, DateTime Written, long Changed)? _version;
@@ -38,8 +49,11 @@ internal sealed class FolderNames(string path, TimeProvider time)
     private long _listedAt;
     private TimeSpan _pause;
 
-    /// <summary>Whether it was listed since a search has last set this back.</summary>
-    internal bool IsNews { get; set; }
+    /// <summary>It was listed.</summary>
+    internal event Action? Listed;
+
+    /// <summary>How often it was listed.</summary>
+    internal int Listings { get; private set; }
 
     /// <summary>Why it could not be listed when that was tried last; <see langword="null"/> if it was, or is not there.</summary>
     internal IOException? Failure { get; private set; }
@@ -47,17 +61,86 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// <summary>The names, in ordinal order.</summary>
     internal IReadOnlyList<string> Names => _names;
 
+    /// <summary>The names of a folder, the same for everybody. <see cref="Return"/> gives them back.</summary>
+    internal static FolderNames Rent(string path, TimeProvider time)
+    {
+        lock (s_shared)
+        {
+            (FolderNames Names, int Users) shared = s_shared.GetValueOrDefault((path, time), (new FolderNames(path, time), 0));
+            s_shared[(path, time)] = (shared.Names, shared.Users + 1);
+            return shared.Names;
+        }
+    }
+
+    internal void Return()
+    {
+        lock (s_shared)
+        {
+            int users = s_shared[(path, time)].Users - 1;
+            s_shared[(path, time)] = (this, users);
+            if (users == 0)
+            {
+                s_shared.Remove((path, time));
+            }
+        }
+    }
+
+    /// <summary>Whether a look is due, which is the caller's then: nobody has begun one for half of the interval.</summary>
+    internal bool IsDue(TimeSpan interval)
+    {
+        long last = Volatile.Read(ref _lookedAt);
+        long now = time.GetTimestamp();
+        return time.GetElapsedTime(last, now) >= interval / 2 && Interlocked.CompareExchange(ref _lookedAt, now, last) == last;
+    }
+
     /// <summary>Lists the folder if it has changed. Returns whether it was listed.</summary>
     /// <param name="isSure">Whether to list it also if a change may have left no trace, and without a pause.</param>
     internal bool Look(bool isSure)
+    {
+        bool isListed;
+        lock (_lock)
+        {
+            isListed = LookLocked(isSure);
+        }
+
+        if (isListed)
+        {
+            Listed?.Invoke();
+        }
+
+        return isListed;
+    }
+
+    internal bool Contains(string name) => Array.BinarySearch(_names, name, StringComparer.Ordinal) >= 0;
+
+    /// <summary>The names that begin with this.</summary>
+    internal ArraySegment<string> StartingWith(string prefix)
+    {
+        string[] names = _names;
+        int first = Array.BinarySearch(names, prefix, StringComparer.Ordinal);
+        first = first < 0 ? ~first : first;
+        int end = first;
+        while (end < names.Length && names[end].StartsWith(prefix, StringComparison.Ordinal))
+        {
+            end++;
+        }
+
+        return new ArraySegment<string>(names, first, end - first);
+    }
+
+    private bool LookLocked(bool isSure)
     {
         // The version before the names: the next look sees a change after it.
         NameMeaning meaning = FileStatus.OfName(path, out FileStatus status);
         (FileIdentity, DateTime, long) version = (status.Identity, status.LastWritten, status.Changed);
         long begun = time.GetTimestamp();
+        _lookedAt = begun;
         if (version != _version)
         {
-            (_version, _changedAt, _isCertain) = (version, begun, false);
+            DateTime changed = DateTime.UnixEpoch.AddTicks(status.Changed / TimeSpan.NanosecondsPerTick);
+            TimeSpan age = DateTime.UtcNow - (changed > status.LastWritten ? changed : status.LastWritten);
+            TimeSpan before = _version is null && status.Changed != 0 && age > s_oldAge ? s_oldAge : TimeSpan.Zero;
+            (_version, _changedAt, _isCertain) = (version, begun - (long)(before.TotalSeconds * time.TimestampFrequency), false);
         }
 
         if (_isCertain || (!isSure && Failure is null && time.GetElapsedTime(_listedAt, begun) < _pause))
@@ -66,9 +149,10 @@ internal sealed class FolderNames(string path, TimeProvider time)
         }
 
         bool isDenied = false;
+        string[] names = [];
         try
         {
-            _names = [.. new FileSystemEnumerable<string>(path, static (ref entry) => entry.FileName.ToString(), s_everything)
+            names = [.. new FileSystemEnumerable<string>(path, static (ref entry) => entry.FileName.ToString(), s_everything)
             {
                 ShouldIncludePredicate = static (ref entry) => !entry.IsDirectory,
             }];
@@ -82,32 +166,15 @@ internal sealed class FolderNames(string path, TimeProvider time)
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
             // It holds nothing that could be found: it is missing, or a file. Getting a permission may leave no trace in its version.
-            _names = [];
             isDenied = e is UnauthorizedAccessException;
         }
 
-        _names.AsSpan().Sort(StringComparer.Ordinal.Compare);
-        (IsNews, Failure) = (true, null);
+        names.AsSpan().Sort(StringComparer.Ordinal.Compare);
+        (_names, Listings, Failure) = (names, Listings + 1, null);
         _isCertain = !isDenied && time.GetElapsedTime(_changedAt, begun) > s_longestTick;
         _listedAt = time.GetTimestamp();
         TimeSpan pause = time.GetElapsedTime(begun, _listedAt) * PauseFactor;
         _pause = pause < s_longestPause ? pause : s_longestPause;
         return true;
-    }
-
-    internal bool Contains(string name) => Array.BinarySearch(_names, name, StringComparer.Ordinal) >= 0;
-
-    /// <summary>The names that begin with this.</summary>
-    internal ArraySegment<string> StartingWith(string prefix)
-    {
-        int first = Array.BinarySearch(_names, prefix, StringComparer.Ordinal);
-        first = first < 0 ? ~first : first;
-        int end = first;
-        while (end < _names.Length && _names[end].StartsWith(prefix, StringComparison.Ordinal))
-        {
-            end++;
-        }
-
-        return new ArraySegment<string>(_names, first, end - first);
     }
 }

@@ -71,6 +71,18 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>Whether a file waits to be read: a racy hint, readable without the lock.</summary>
     internal bool HasNext => _next.Count > 0;
 
+    /// <summary>Whether something is to be done though no folder changes: a listing, or to leave a file that has lost its name.</summary>
+    internal bool IsRestless
+    {
+        get
+        {
+            lock (_lock)
+            {
+                return IsStale || _next.Count > 0 || _current?.NamelessSince is not null;
+            }
+        }
+    }
+
     /// <summary>Whether there were any files, of whatever name.</summary>
     internal bool HasFiles { get; private set; } = true;
 

@@ -36,8 +36,13 @@ internal sealed class LogSet : IAsyncDisposable
     // By the path of the log. The search writes; a lock on it guards that and the reads of others.
     private readonly Dictionary<string, LogTail> _logs = [];
 
-    // Owned by the search.
-    private readonly Dictionary<string, FolderNames> _folders = [];
+    // Owned by the search, which replaces the list of them for others.
+    private readonly Dictionary<string, Folder> _folders = [];
+    private volatile Folder[] _watched = [];
+    private volatile bool _isSearching;
+
+    // Whether the next search has something to do though no folder has changed.
+    private volatile bool _isRestless = true;
 
     // The patterns whose folder was listed: the logs that they find from then on are new.
     private readonly HashSet<string> _begun = [];
@@ -77,7 +82,11 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     /// <summary>Searches now, and not only after an interval.</summary>
-    internal void SearchSoon() => _due.Writer.TryWrite(true);
+    internal void SearchSoon()
+    {
+        _isRestless = true;
+        _due.Writer.TryWrite(true);
+    }
 
     /// <summary>
     /// Waits until a tail has a batch. Returns <see langword="false"/> if none had for <see cref="LogFollowerOptions.IdleTimeout"/>.
@@ -118,6 +127,12 @@ internal sealed class LogSet : IAsyncDisposable
         _ready.Writer.TryComplete();
         await _stop.CancelAsync().ConfigureAwait(false);
         await _searching.ConfigureAwait(false);
+        foreach (Folder folder in _watched)
+        {
+            folder.Names.Listed -= OnListed;
+            folder.Names.Return();
+        }
+
         foreach (LogTail tail in _logs.Values)
         {
             tail.Stop();
@@ -146,8 +161,11 @@ internal sealed class LogSet : IAsyncDisposable
     {
         try
         {
-            ITimer timer = _options.TimeProvider.CreateTimer(
-                static set => ((LogSet)set!).SearchSoon(), this, _options.FollowInterval, _options.FollowInterval);
+            // All followers of one interval wake the processor together.
+            TimeSpan interval = _options.FollowInterval;
+            TimeSpan first = _options.TimeProvider == TimeProvider.System
+                ? interval - TimeSpan.FromTicks(TimeSpan.FromMilliseconds(Environment.TickCount64).Ticks % interval.Ticks) : interval;
+            ITimer timer = _options.TimeProvider.CreateTimer(static set => ((LogSet)set!).Tick(), this, first, interval);
             await using ConfiguredAsyncDisposable disposing = timer.ConfigureAwait(false);
             while (true)
             {
@@ -165,15 +183,57 @@ internal sealed class LogSet : IAsyncDisposable
         }
     }
 
+    /// <summary>Searches if there is something to do, or a look at a folder is due.</summary>
+    private void Tick()
+    {
+        if (_isRestless || Array.Exists(_watched, folder => folder.IsNews || folder.Names.IsDue(_options.FollowInterval)))
+        {
+            _due.Writer.TryWrite(true);
+        }
+    }
+
+    /// <summary>Another follower has listed a folder. What this one does itself, and what comes meanwhile, the next tick sees.</summary>
+    private void OnListed()
+    {
+        if (!_isSearching)
+        {
+            _due.Writer.TryWrite(true);
+        }
+    }
+
     private void Search()
     {
-        // Those too that were listed in the midst of the last search.
-        HashSet<FolderNames> listed = [.. _folders.Values.Where(static folder => folder.Look(isSure: false) || folder.IsNews)];
-        foreach (FolderNames folder in listed)
+        _isSearching = true;
+        try
         {
-            folder.IsNews = false;
+            SearchCore();
+        }
+        finally
+        {
+            _isSearching = false;
+        }
+    }
+
+    private void SearchCore()
+    {
+        // Those too that were listed in the midst of the last search, or by another follower.
+        HashSet<FolderNames> listed = [];
+        foreach (Folder folder in _watched)
+        {
+            folder.Names.Look(isSure: false);
+            if (folder.IsNews)
+            {
+                folder.Seen = folder.Names.Listings;
+                listed.Add(folder.Names);
+            }
         }
 
+        if (listed.Count == 0 && !_isRestless)
+        {
+            return;
+        }
+
+        _isRestless = false;
         foreach (string path in _paths)
         {
             AddLogs(path, listed);
@@ -209,6 +269,12 @@ internal sealed class LogSet : IAsyncDisposable
             _failingSince.Remove(gone.Names.Path);
             gone.Dispose();
         }
+
+        if (!OperatingSystem.IsLinux() || _failingSince.Count > 0 || _logs.Values.Any(static tail => tail.IsRestless)
+            || Array.Exists(_watched, static folder => folder.Names.Failure is not null))
+        {
+            _isRestless = true;
+        }
     }
 
     /// <summary>The names in a folder.</summary>
@@ -216,14 +282,21 @@ internal sealed class LogSet : IAsyncDisposable
     /// <param name="isSure">Whether they are to be those of now, and not those of the last search.</param>
     private FolderNames NamesOf(string folder, bool isSure = false)
     {
-        ref FolderNames? names = ref CollectionsMarshal.GetValueRefOrAddDefault(_folders, folder, out bool isThere);
-        names ??= new FolderNames(folder, _options.TimeProvider);
-        if (isSure || !isThere)
+        if (!_folders.TryGetValue(folder, out Folder? watched))
         {
-            names.Look(isSure);
+            // What others have listed may be older than this follower.
+            watched = new Folder(FolderNames.Rent(folder, _options.TimeProvider));
+            _folders.Add(folder, watched);
+            _watched = [.. _watched, watched];
+            watched.Names.Look(isSure: true);
+            watched.Names.Listed += OnListed;
+        }
+        else if (isSure)
+        {
+            watched.Names.Look(isSure);
         }
 
-        return names;
+        return watched.Names;
     }
 
     /// <summary>Adds the logs that a path names and that are new. Of a pattern: when its folder was listed again.</summary>
@@ -378,5 +451,16 @@ internal sealed class LogSet : IAsyncDisposable
 
         _failingSince[path] = _options.TimeProvider.GetTimestamp();
         _options.OnUnreadable(path, error);
+    }
+
+    /// <summary>A folder that the search looks at.</summary>
+    private sealed class Folder(FolderNames names)
+    {
+        internal FolderNames Names => names;
+
+        /// <summary>The number of the listing that was searched.</summary>
+        internal int Seen { get; set; }
+
+        internal bool IsNews => Seen != names.Listings;
     }
 }

@@ -63,6 +63,9 @@ internal sealed class LogTail : IDisposable
     /// <summary>Whether a file is open.</summary>
     internal bool IsOpen => Volatile.Read(ref _file) is not null;
 
+    /// <summary>Whether the log is to be looked at though its folder has not changed. Asked by the search.</summary>
+    internal bool IsRestless => IsLink || Names.IsRestless || (WasOpen && !IsOpen);
+
     /// <summary>Whether the log has no file, and all was read. Asked by the search.</summary>
     internal bool IsGone => Running.IsCompleted && !Names.HasFiles && !Names.HasNext;
 

@@ -64,13 +64,16 @@ public sealed class RollingWriterTests : IDisposable
     {
         File.WriteAllText(_folder.File("app-1.log"), "1\n2\n");
         QuickOptions options = FollowedLog.Quick with { InNameOrder = true };
-        CheckpointFile position = await CheckpointFile.OpenAsync(_folder.File("position"), cancellationToken: TestContext.Current.CancellationToken);
+        CheckpointFile position = await CheckpointFile.OpenAsync(
+            _folder.File("position"), cancellationToken: TestContext.Current.CancellationToken);
         await using (FollowedLog log = new(_folder.File("app-*.log"), options))
         {
             await log.ExpectAsync("1");
             position.Set(log.Current.Path, log.Current.Checkpoint);
         }
 
+        // The next tick of the clock of the file system.
+        await Task.Delay(20, TestContext.Current.CancellationToken);
         for (int i = 2; i <= 11; i++)
         {
             // Of one tick of the clock of the file system, that is: the names have the order.
