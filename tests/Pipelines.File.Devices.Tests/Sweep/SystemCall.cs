@@ -72,6 +72,8 @@ internal sealed record SystemCall(int Number, string Name, SystemCallFile File, 
         new(263, "unlinkat", SystemCallFile.PathAt, Paths + " EBUSY EIO EISDIR EPERM EROFS"),
         new(264, "renameat", SystemCallFile.PathAt, Renames),
         new(265, "linkat", SystemCallFile.PathAt, Links),
+        new(267, "readlinkat", SystemCallFile.PathAt, Paths + " EINVAL EIO"),
+        new(269, "faccessat", SystemCallFile.PathAt, Paths + " EIO EPERM EROFS"),
         new(277, "sync_file_range", SystemCallFile.Descriptor, "EINVAL EIO ENOMEM ENOSPC ESPIPE"),
         new(280, "utimensat", SystemCallFile.PathAt, "EACCES EINVAL EPERM EROFS"),
         new(285, "fallocate", SystemCallFile.Descriptor, "EFBIG EINTR EINVAL EIO ENODEV ENOSPC ENOSYS EOPNOTSUPP EPERM ESPIPE ETXTBSY"),
@@ -82,8 +84,11 @@ internal sealed record SystemCall(int Number, string Name, SystemCallFile File, 
         new(327, "preadv2", SystemCallFile.Descriptor, Reads + " EOPNOTSUPP EAGAIN"),
         new(328, "pwritev2", SystemCallFile.Descriptor, Writes + " EOPNOTSUPP"),
         new(332, "statx", SystemCallFile.PathAt, Paths),
+        new(439, "faccessat2", SystemCallFile.PathAt, Paths + " EIO EPERM EROFS"),
         new(451, "cachestat", SystemCallFile.Descriptor, "EINVAL EOPNOTSUPP"),
     ];
+
+    internal static int NumberOf(string errno) => s_numbers[errno];
 
     internal IEnumerable<(string Name, int Number)> Errnos => Errors.Split(' ').Select(static name => (name, s_numbers[name]));
 }

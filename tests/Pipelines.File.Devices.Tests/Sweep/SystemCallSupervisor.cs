@@ -11,6 +11,9 @@ namespace FileDevicesTests;
 /// </summary>
 internal sealed partial class SystemCallSupervisor : IDisposable
 {
+    /// <summary>The number of a call that means every one.</summary>
+    internal const int Always = 0;
+
     private const int Eintr = 4;
     private const int Enoent = 2;
     private const int Close = 3;
@@ -72,7 +75,9 @@ internal sealed partial class SystemCallSupervisor : IDisposable
         _nothing.Dispose();
     }
 
-    /// <summary>From here on the n-th call of that number, counted from 1, fails with that errno; -1: none does.</summary>
+    /// <summary>
+    /// From here on the n-th call of that number, counted from 1, or each (<see cref="Always"/>), fails with that errno; -1: none does.
+    /// </summary>
     internal void Arm(int call, int number, int error)
     {
         lock (_lock)
@@ -144,7 +149,7 @@ internal sealed partial class SystemCallSupervisor : IDisposable
         lock (_lock)
         {
             int count = _counts[call.Number] = _counts.GetValueOrDefault(call.Number) + 1;
-            bool fails = call.Number == _call && count == _number;
+            bool fails = call.Number == _call && (_number == Always || count == _number);
             WasMade |= fails;
             return fails ? _error : 0;
         }
@@ -161,7 +166,8 @@ internal sealed partial class SystemCallSupervisor : IDisposable
             _ => ReadText(notification.Second) is { Length: > 0 } text ? text : TargetOf((int)notification.First),
         };
         const string Own = "/proc/self/fd/";
-        if (path is not null && path.StartsWith(Own, StringComparison.Ordinal) && int.TryParse(path.AsSpan(Own.Length), out int descriptor))
+        if (path is not null && path.StartsWith(Own, StringComparison.Ordinal)
+            && int.TryParse(path[Own.Length..].Split('/')[0], out int descriptor))
         {
             path = TargetOf(descriptor);
         }

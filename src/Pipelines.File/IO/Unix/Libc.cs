@@ -11,14 +11,17 @@ internal static class Libc
     internal const int EBADF = 9;
     internal const int EAGAIN = 11;
     internal const int EACCES = 13;
+    internal const int EBUSY = 16;
     internal const int EISDIR = 21;
     internal const int EINVAL = 22;
     internal const int ENOTTY = 25;
+    internal const int ETXTBSY = 26;
     internal const int EFBIG = 27;
     internal const int ESPIPE = 29;
     internal const int EROFS = 30;
     internal const int EAGAINOfMacOS = 35;
     internal const int ENOTSUPOfMacOS = 45;
+    internal const int EMLINK = 31;
     internal const int EPIPE = 32;
     internal const int ENOSYS = 38;
     internal const int EOPNOTSUPP = 95;
@@ -46,6 +49,7 @@ internal static class Libc
     internal const uint STATX_CTIME = 0x80;
     internal const uint STATX_INO = 0x100;
     internal const uint STATX_SIZE = 0x200;
+    internal const uint STATX_BASIC_STATS = 0x7ff;
     internal const uint STATX_BTIME = 0x800;
     internal const uint STATX_MNT_ID_UNIQUE = 0x4000;
     internal const int S_IFMT = 0xF000;
@@ -151,6 +155,7 @@ internal static class Libc
     internal const int AT_SYMLINK_NOFOLLOW = 0x100;
     internal const int AT_EACCESS = 0x200;
     internal const int AT_SYMLINK_FOLLOW = 0x400;
+    internal const int AT_STATX_FORCE_SYNC = 0x2000;
     internal const uint RENAME_NOREPLACE = 1;
     internal const int W_OK = 2;
     internal const int FALLOC_FL_KEEP_SIZE = 1;
@@ -158,6 +163,12 @@ internal static class Libc
     internal const uint STATX_UID = 0x8;
     internal const uint STATX_GID = 0x10;
     internal const int S_IFLNK = 0xA000;
+
+    /// <summary>
+    /// Whether a sandbox (seccomp(2)) or a file system without the call may answer so. Then the call may have been unnecessary, or an older
+    /// one does it; if the errno means something else, that one gets it, too.
+    /// </summary>
+    internal static bool MayRefuse(long errno) => errno is EPERM or EACCES or ENOSYS or EINVAL or EOPNOTSUPP;
 
     internal static int ENAMETOOLONG => OperatingSystem.IsLinux() ? 36 : 63;
 

@@ -83,13 +83,58 @@ internal static unsafe partial class LibcCalls
     internal static partial long LSeek(SafeFileHandle file, long offset, SeekOrigin origin);
 
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
-    internal static partial int StatX(SafeFileHandle file, byte* path, int flags, uint mask, Libc.FileStatus* status);
+    internal static partial int StatX(int folder, byte* path, int flags, uint mask, Libc.FileStatus* status);
 
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
-    internal static partial int StatX(int folder, byte[] path, int flags, uint mask, Libc.FileStatus* status);
+    /// <summary>fstatat(2), the older statx(2), whose structure depends on the architecture. glibc has it since 2.33.</summary>
+    [LibraryImport(Library, EntryPoint = "fstatat", SetLastError = true)]
+    private static partial int FStatAt(int folder, byte* path, byte* status, int flags);
 
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int StatX(int folder, string path, int flags, uint mask, Libc.FileStatus* status);
+    /// <summary>
+    /// fstatat(2) in place of statx(2), which sandboxes refuse that know only older calls. It does not tell when the file was made. Returns
+    /// -1 where the system's structure is unknown.
+    /// </summary>
+    internal static int FStatAt(int folder, byte* path, Libc.FileStatus* told, int flags)
+    {
+        bool isX64 = RuntimeInformation.ProcessArchitecture == Architecture.X64;
+        if (!isX64 && RuntimeInformation.ProcessArchitecture != Architecture.Arm64)
+        {
+            return -1;
+        }
+
+        // struct stat of <asm/stat.h>; it has 144 bytes, and 128 on Arm64.
+        byte* status = stackalloc byte[256];
+        try
+        {
+            if (FStatAt(folder, path, status, flags) != 0)
+            {
+                return -1;
+            }
+        }
+        catch (EntryPointNotFoundException)
+        {
+            return -1;
+        }
+
+        int mode = isX64 ? 24 : 16;
+        ulong device = *(ulong*)status;
+        *told = new Libc.FileStatus
+        {
+            Mask = Libc.STATX_BASIC_STATS,
+            Links = isX64 ? (uint)*(ulong*)(status + 16) : *(uint*)(status + 20),
+            Mode = (ushort)*(uint*)(status + mode),
+            User = *(uint*)(status + mode + (isX64 ? 4 : 8)),
+            Group = *(uint*)(status + mode + (isX64 ? 8 : 12)),
+            Number = *(ulong*)(status + 8),
+            Size = *(long*)(status + 48),
+            WriteSeconds = *(long*)(status + 88),
+            WriteNanoseconds = *(uint*)(status + 96),
+            ChangeSeconds = *(long*)(status + 104),
+            ChangeNanoseconds = *(uint*)(status + 112),
+            DeviceMajor = (uint)((device >> 8) & 0xfff) | (uint)((device >> 32) & 0xfffff000),
+            DeviceMinor = (uint)(device & 0xff) | (uint)((device >> 12) & 0xffffff00),
+        };
+        return 0;
+    }
 
     [LibraryImport(Library, EntryPoint = "poll", SetLastError = true)]
     internal static partial int Poll(Libc.PollDescriptor* descriptors, nuint count, int timeoutMilliseconds);

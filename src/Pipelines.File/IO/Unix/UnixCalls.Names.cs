@@ -8,6 +8,9 @@ internal unsafe partial class UnixCalls
     /// <summary>PATH_MAX, bytes.</summary>
     private const int MaxPath = 4096;
 
+    /// <summary>Whether linkat(2) was refused once, so that later files have a name from the start.</summary>
+    internal bool RefusesLinks { get; set; }
+
     /// <summary>
     /// openat(2) with O_TMPFILE: creates a file without a name in the folder of <paramref name="name"/>, and returns its descriptor. Linux
     /// only.
@@ -70,6 +73,17 @@ internal unsafe partial class UnixCalls
             return -Libc.ENOSYS;
         }
     }
+
+    /// <summary>faccessat(2): whether the process may write to the file.</summary>
+    internal virtual long AskAccess(in UnixName name)
+        => Answer(LibcCalls.FAccessAt(name.Descriptor, name.Bytes, Libc.W_OK, Libc.AT_EACCESS));
+
+    /// <summary>openat(2) for writing, without changing the file: returns a descriptor.</summary>
+    internal virtual long OpenToAppend(in UnixName name)
+        => Answer(LibcCalls.OpenAt(name.Descriptor, name.Bytes, Libc.O_WRONLY | Libc.O_APPEND | Libc.O_NONBLOCK | Libc.O_CLOEXEC));
+
+    /// <summary>fchmod(2).</summary>
+    internal virtual long ChangeMode(SafeFileHandle file, uint mode) => Answer(LibcCalls.FChMod(file, mode));
 
     /// <summary>unlinkat(2).</summary>
     internal virtual long Unlink(in UnixName name) => Answer(LibcCalls.UnlinkAt(name.Descriptor, name.Bytes, 0));

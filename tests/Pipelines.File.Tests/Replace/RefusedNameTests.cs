@@ -1,0 +1,237 @@
+using System.Runtime.Versioning;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>Replace where a file system or a sandbox refuses what it needs: the new content or the old one is always there.</summary>
+[UnsupportedOSPlatform("windows")]
+public sealed class RefusedNameTests : IDisposable
+{
+    private static readonly byte[] s_new = [4, 5, 6, 7];
+
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    /// <summary>SMB: the rename is refused while somebody has the old file open, which is deleted when it is closed.</summary>
+    [Fact]
+    public async Task CompleteAsync_RenameFailsAndTheOldFileIsGone_KeepsTheNewAndSaysWhere()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        RefusedCalls calls = new()
+        {
+            OnRename = _ =>
+            {
+                File.Delete(path);
+                return -Libc.EIO;
+            },
+        };
+        IOException error = await Assert.ThrowsAsync<IOException>(() => ReplaceAsync(path, calls));
+        string kept = Assert.Single(Directory.GetFiles(_folder.Path, ".*", new EnumerationOptions { AttributesToSkip = 0 }));
+        Assert.Contains(kept, error.Message, StringComparison.Ordinal);
+        Assert.Contains(path, error.Message, StringComparison.Ordinal);
+        Assert.Equal(Libc.EIO, error.HResult);
+        Assert.Equal(s_new, File.ReadAllBytes(kept));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_RenameFailsAndTheOldFileIsThere_KeepsTheOldAndNothingElse()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        IOException error = await Assert.ThrowsAsync<IOException>(() => ReplaceAsync(path, new() { OnRename = _ => -Libc.EIO }));
+        Assert.Equal(Libc.EIO, error.HResult);
+        Assert.Equal([1], File.ReadAllBytes(path));
+        Assert.Equal([path], Entries());
+    }
+
+    /// <summary>Somebody reads the old file for a moment.</summary>
+    [Theory]
+    [InlineData(Libc.EACCES)]
+    [InlineData(Libc.EBUSY)]
+    public async Task CompleteAsync_RenameFailsForAMoment_IsMadeAgain(int errno)
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        await ReplaceAsync(path, new() { OnRename = number => number < 4 ? -errno : null });
+        Assert.Equal(s_new, File.ReadAllBytes(path));
+        Assert.Equal([path], Entries());
+    }
+
+    [Fact]
+    public async Task CompleteAsync_RenameFailsForLong_ThrowsAndKeepsTheOld()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        await Assert.ThrowsAsync<UnauthorizedAccessException>(() => ReplaceAsync(path, new() { OnRename = _ => -Libc.EACCES }));
+        Assert.Equal([1], File.ReadAllBytes(path));
+        Assert.Equal([path], Entries());
+    }
+
+    /// <summary>vfat behind FUSE: no links, and no rename that replaces nothing.</summary>
+    [Theory]
+    [InlineData(Libc.EINVAL, Libc.EPERM)]
+    [InlineData(Libc.ENOSYS, Libc.ENOSYS)]
+    [InlineData(Libc.EPERM, Libc.EOPNOTSUPP)]
+    [InlineData(Libc.EOPNOTSUPP, Libc.EMLINK)]
+    public async Task CompleteAsync_NewNameWithoutLinks_IsThere(int rename, int link)
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        RefusedCalls calls = new() { NamelessError = Libc.EOPNOTSUPP, RenameNoReplaceError = rename, LinkError = link };
+        await ReplaceAsync(path, calls, FileMode.CreateNew);
+        Assert.Equal(s_new, File.ReadAllBytes(path));
+        Assert.Equal([path], Entries());
+
+        // One that has come meanwhile stays.
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("g"), new() { Replace = true, Mode = FileMode.CreateNew }, calls);
+        File.WriteAllBytes(_folder.File("g"), [1]);
+        await Assert.ThrowsAsync<FileExistsException>(async () => await writer.CompleteAsync());
+        Assert.Equal([1], File.ReadAllBytes(_folder.File("g")));
+    }
+
+    /// <summary>The file without a name can get none, so its content goes to one that has a name, and later ones have one from the start.</summary>
+    [Theory]
+    [InlineData(true, FileMode.Create, FlushGuarantee.WriteBehind)]
+    [InlineData(false, FileMode.Create, FlushGuarantee.Durable)]
+    [InlineData(true, FileMode.Create, FlushGuarantee.Durable)]
+    [InlineData(false, FileMode.CreateNew, FlushGuarantee.Durable)]
+    public async Task CompleteAsync_LinkatIsRefused_CopiesToAFileWithAName(bool exists, FileMode mode, FlushGuarantee guarantee)
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f");
+        const UnixFileMode Mode = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.GroupRead;
+        if (exists)
+        {
+            File.WriteAllBytes(path, [1]);
+            File.SetUnixFileMode(path, Mode);
+        }
+
+        RefusedCalls calls = new() { LinkNamelessError = Libc.EPERM };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Mode = mode, FlushGuarantee = guarantee }, calls);
+        byte[] content = FilePipelinesChild.Pattern.Bytes(2_500_000);
+        await writer.WriteAsync(content, _stop);
+        await writer.CompleteAsync();
+        Assert.Equal(content, File.ReadAllBytes(path));
+        Assert.Equal([path], Entries());
+        Assert.True(!exists || File.GetUnixFileMode(path) == Mode);
+        if (mode == FileMode.Create)
+        {
+            await ReplaceAsync(path, calls);
+            Assert.Equal(s_new, File.ReadAllBytes(path));
+            Assert.Equal(1, calls.Nameless);
+        }
+    }
+
+    /// <summary>SMB and vfat have one mode for all files.</summary>
+    [Fact]
+    public async Task CompleteAsync_ModeCannotBeChanged_HasFewerPermissionsAndNeverMore()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        File.SetUnixFileMode(path, (UnixFileMode)0b110_110_110);
+        RefusedCalls calls = new() { ModeError = Libc.EPERM };
+        await ReplaceAsync(path, calls);
+        Assert.Equal(s_new, File.ReadAllBytes(path));
+        Assert.Equal((UnixFileMode)0, File.GetUnixFileMode(path) & ~(UnixFileMode)0b110_110_110);
+
+        // It has the permissions already, and another one comes that has fewer.
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        File.SetUnixFileMode(path, UnixFileMode.UserRead);
+        await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await writer.CompleteAsync());
+        Assert.Equal(s_new, File.ReadAllBytes(path));
+        Assert.Equal([path], Entries());
+    }
+
+    [Theory]
+    [InlineData(Libc.EPERM)]
+    [InlineData(Libc.EACCES)]
+    [InlineData(Libc.ENOSYS)]
+    public async Task Create_FaccessatIsRefused_OpeningTheFileTells(int errno)
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        await ReplaceAsync(path, new() { AccessError = errno });
+        Assert.Equal(s_new, File.ReadAllBytes(path));
+        Assert.Throws<UnauthorizedAccessException>(() => FilePipeWriter.Create(
+            path, new() { Replace = true }, new RefusedCalls { AccessError = errno, OpenError = Libc.EACCES }));
+    }
+
+    /// <summary>Somebody who can guess names plants them.</summary>
+    [Fact]
+    public async Task CompleteAsync_TemporaryNameIsTaken_TakesAnother()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        RefusedCalls calls = new() { BeforeLink = name => File.WriteAllBytes(name, []) };
+        await ReplaceAsync(path, calls);
+        Assert.Equal(s_new, File.ReadAllBytes(path));
+        Assert.Equal(2, Entries().Length);
+    }
+
+    private string[] Entries()
+        => Directory.GetFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 });
+
+    private async Task ReplaceAsync(string path, RefusedCalls calls, FileMode mode = FileMode.Create)
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Mode = mode }, calls);
+        await writer.WriteAsync(s_new, _stop);
+        await writer.CompleteAsync();
+    }
+
+    /// <summary>Answers calls with an errno; 0 for the kernel's answer.</summary>
+    private sealed class RefusedCalls : UnixCalls
+    {
+        private int _renames;
+
+        public Func<int, long?>? OnRename { get; init; }
+
+        public Action<string>? BeforeLink { get; set; }
+
+        public int NamelessError { get; init; }
+
+        public int LinkNamelessError { get; init; }
+
+        public int LinkError { get; init; }
+
+        public int RenameNoReplaceError { get; init; }
+
+        public int ModeError { get; init; }
+
+        public int AccessError { get; init; }
+
+        public int OpenError { get; init; }
+
+        public int Nameless { get; private set; }
+
+        internal override long Rename(in UnixName from, in UnixName to) => OnRename?.Invoke(++_renames) ?? base.Rename(from, to);
+
+        internal override long RenameNoReplace(in UnixName from, in UnixName to)
+            => RenameNoReplaceError != 0 ? -RenameNoReplaceError : base.RenameNoReplace(from, to);
+
+        internal override long MakeNameless(in UnixName name, int flags, uint mode)
+        {
+            Nameless++;
+            return NamelessError != 0 ? -NamelessError : base.MakeNameless(name, flags, mode);
+        }
+
+        internal override long LinkNameless(SafeFileHandle file, in UnixName name)
+        {
+            BeforeLink?.Invoke(name.Path);
+            BeforeLink = null;
+            return LinkNamelessError != 0 ? -LinkNamelessError : base.LinkNameless(file, name);
+        }
+
+        internal override long Link(in UnixName from, in UnixName to) => LinkError != 0 ? -LinkError : base.Link(from, to);
+
+        internal override long ChangeMode(SafeFileHandle file, uint mode) => ModeError != 0 ? -ModeError : base.ChangeMode(file, mode);
+
+        internal override long AskAccess(in UnixName name) => AccessError != 0 ? -AccessError : base.AskAccess(name);
+
+        internal override long OpenToAppend(in UnixName name) => OpenError != 0 ? -OpenError : base.OpenToAppend(name);
+    }
+}
