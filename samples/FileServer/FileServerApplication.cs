@@ -94,9 +94,9 @@ internal static partial class FileServerApplication
         // Nothing without a length is opened: it may be a FIFO, which would wait for a writer.
         EntityTagHeaderValue etag = new(TagOf(file));
         return file.Length == 0
-            ? TypedResults.Bytes(ReadOnlyMemory<byte>.Empty, contentType, lastModified: file.LastWriteTimeUtc, entityTag: etag)
+            ? TypedResults.Bytes(ReadOnlyMemory<byte>.Empty, contentType, lastModified: ServedFolder.TimeOf(file), entityTag: etag)
             : TypedResults.PhysicalFile(
-                path, contentType, lastModified: file.LastWriteTimeUtc, entityTag: etag, enableRangeProcessing: true);
+                path, contentType, lastModified: ServedFolder.TimeOf(file), entityTag: etag, enableRangeProcessing: true);
     }
 
     private static IResult Folder(HttpContext context, string[] names, string path, Settings settings)
@@ -149,6 +149,7 @@ internal static partial class FileServerApplication
                 IfMatch = context.Request.Headers.IfMatch,
                 IfNoneMatch = context.Request.Headers.IfNoneMatch,
                 EntityTag = TagOf,
+                DistinctVersions = false,
                 Hash = digest.IsAny ? HashAlgorithmName.SHA256 : null,
                 Inspect = digest.IsAny ? (upload, stop) => digest.IsRightAsync(upload.Hash, upload.Reader.AsStream(), stop) : null,
                 Progress = new ReceivedBytes(),
@@ -191,7 +192,7 @@ internal static partial class FileServerApplication
     }
 
     /// <summary>The entity tag of a file: another one after every change that its times or its length tell.</summary>
-    internal static string TagOf(FileInfo file) => $"\"{file.LastWriteTimeUtc.Ticks:x}-{file.Length:x}\"";
+    internal static string TagOf(FileInfo file) => $"\"{ServedFolder.TimeOf(file).Ticks:x}-{file.Length:x}\"";
 
     private static IResult Exists(Settings settings) => Text(
         StatusCodes.Status409Conflict,

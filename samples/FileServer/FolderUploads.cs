@@ -41,6 +41,7 @@ internal static partial class FolderUploads
                 {
                     Overwrite = settings.Overwrite,
                     EntityTag = FileServerApplication.TagOf,
+                    DistinctVersions = false,
                     Caching = settings.DropBehind ? FileCaching.DropBehind : FileCaching.Keep,
                 };
                 try

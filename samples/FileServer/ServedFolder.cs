@@ -128,7 +128,7 @@ internal sealed class ServedFolder
             {
                 if (entry.LinkTarget is null && entry.Exists)
                 {
-                    entries.Add(new FolderEntry(entry.Name, (entry as FileInfo)?.Length, entry.LastWriteTimeUtc));
+                    entries.Add(new FolderEntry(entry.Name, (entry as FileInfo)?.Length, TimeOf(entry)));
                 }
             }
             catch (Exception e) when (e is IOException or UnauthorizedAccessException)
@@ -142,6 +142,19 @@ internal sealed class ServedFolder
 
     internal static string ContentTypeOf(string path)
         => s_contentTypes.TryGetContentType(path, out string? contentType) ? contentType : "application/octet-stream";
+
+    /// <summary>When it was written; the epoch, if a file system holds a time that .NET does not.</summary>
+    internal static DateTime TimeOf(FileSystemInfo entry)
+    {
+        try
+        {
+            return entry.LastWriteTimeUtc >= DateTime.UnixEpoch ? entry.LastWriteTimeUtc : DateTime.UnixEpoch;
+        }
+        catch (ArgumentOutOfRangeException)
+        {
+            return DateTime.UnixEpoch;
+        }
+    }
 
     private static bool IsServed(string name) => name[0] != '.' && !name.AsSpan().ContainsAny(s_refused);
 }

@@ -146,6 +146,7 @@ public sealed class EventTableTests : IAsyncLifetime
             Inspect = static (_, _) => throw new BadHttpRequestException("No room.", StatusCodes.Status507InsufficientStorage),
         }),
         "`Inspect` fails" => PutAsync(new SaveBodyOptions { Inspect = static (_, _) => throw new IOException("The scanner is gone.") }),
+        "too many wait for its name" => PutBusyAsync(),
         "`BeforeReplace` throws a status of its own" => PutTwiceAsync(new SaveBodyOptions
         {
             BeforeReplace = static (_, _) => throw new BadHttpRequestException("Not now.", StatusCodes.Status409Conflict),
@@ -182,6 +183,12 @@ public sealed class EventTableTests : IAsyncLifetime
         await File.WriteAllTextAsync(PathOf("f"), "old", _stop);
         File.SetLastWriteTimeUtc(PathOf("f"), DateTime.UtcNow.AddMinutes(-1));
         return await PutAsync(options);
+    }
+
+    private async Task<int?> PutBusyAsync()
+    {
+        using NameLock turn = await NameLock.TakeAsync(PathOf("f"), maxWaiting: 0, _stop);
+        return await PutAsync(new SaveBodyOptions { MaxWaiting = 0 });
     }
 
     private async Task<int?> PostAsync(string target, HttpContent content)

@@ -1,3 +1,5 @@
+using Microsoft.AspNetCore.Http;
+
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
@@ -18,7 +20,8 @@ internal sealed class NameLock : IDisposable
     private NameLock((FileIdentity Folder, string Name) key) => _key = key;
 
     /// <summary>Waits for the turn, which ends when the result is disposed of.</summary>
-    internal static async ValueTask<NameLock> TakeAsync(string path, CancellationToken cancellationToken)
+    /// <exception cref="BadHttpRequestException">So many wait already (503).</exception>
+    internal static async ValueTask<NameLock> TakeAsync(string path, int maxWaiting, CancellationToken cancellationToken)
     {
         string full = Path.GetFullPath(path);
 
@@ -33,6 +36,11 @@ internal sealed class NameLock : IDisposable
             if (!s_locks.TryGetValue(key, out taken))
             {
                 s_locks.Add(key, taken = new NameLock(key));
+            }
+
+            if (taken._users > maxWaiting)
+            {
+                throw new BadHttpRequestException("Too many uploads wait for this name.", StatusCodes.Status503ServiceUnavailable);
             }
 
             taken._users++;

@@ -93,6 +93,19 @@ public sealed class SaveBodyOptions
     public Func<FileInfo, CancellationToken, ValueTask>? BeforeReplace { get; init; }
 
     /// <summary>
+    /// Whether a version of a file is a second later than the one that it replaces, so that no two have the same Last-Modified or the same
+    /// entity tag of the static files middleware; <see langword="true"/> by default. An upload then waits for the next second if it has to,
+    /// and a name takes one version a second. With <see langword="false"/> it is later by the smallest step of the file system, and takes
+    /// the name at once: have <see cref="EntityTag"/> compute tags of the content or of the whole time, which preconditions need then.
+    /// </summary>
+    public bool DistinctVersions { get; init; } = true;
+
+    /// <summary>
+    /// How many uploads of this process may wait for the name at once; 64 by default. One more is refused with status 503.
+    /// </summary>
+    public int MaxWaiting { get; init; } = 64;
+
+    /// <summary>
     /// The hash to compute while the bytes come, for <see cref="UploadInspection.Hash"/> and <see cref="SavedFile.Hash"/>;
     /// <see langword="null"/>, the default, computes none.
     /// </summary>
@@ -104,9 +117,17 @@ public sealed class SaveBodyOptions
     /// </summary>
     public IProgress<long>? Progress { get; init; }
 
+    /// <exception cref="ArgumentException">Preconditions cannot be told by tags of a second.</exception>
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>
     internal void Validate()
     {
+        ArgumentOutOfRangeException.ThrowIfNegative(MaxWaiting, nameof(MaxWaiting));
+        if (!DistinctVersions && EntityTag is null && (IfMatch is not null || IfNoneMatch is not null))
+        {
+            throw new ArgumentException(
+                "Two versions of a second have the same entity tag: set EntityTag, or leave DistinctVersions.", nameof(EntityTag));
+        }
+
         ArgumentOutOfRangeException.ThrowIfNegative(MaxLength ?? 0, nameof(MaxLength));
         if (UnixCreateMode is { } mode && (mode & ~(UnixFileMode)0xFFF) != 0)
         {

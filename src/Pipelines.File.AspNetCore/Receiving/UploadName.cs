@@ -28,7 +28,7 @@ internal sealed class UploadName(string path, SaveBodyOptions options, UploadPre
         long length, ReadOnlyMemory<byte> hash, Action<UploadStage> stage, Func<FileInfo?, ValueTask> appearAsync,
         CancellationToken cancellationToken)
     {
-        using NameLock turn = await NameLock.TakeAsync(path, cancellationToken).ConfigureAwait(false);
+        using NameLock turn = await NameLock.TakeAsync(path, options.MaxWaiting, cancellationToken).ConfigureAwait(false);
         FileInfo old = await TakeTimeAsync(cancellationToken).ConfigureAwait(false);
         bool replaces = old.Exists && Replaces(options, precondition);
         if (replaces && options.BeforeReplace is { } beforeReplace)
@@ -100,6 +100,12 @@ internal sealed class UploadName(string path, SaveBodyOptions options, UploadPre
                 return old;
             }
 
+            if (!options.DistinctVersions)
+            {
+                TakeLaterTime(FileTimes.WrittenOf(old));
+                return old;
+            }
+
             DateTime replaced = UploadPrecondition.ToSecond(FileTimes.WrittenOf(old));
             DateTime now = DateTime.UtcNow;
             if (replaced < written)
@@ -116,6 +122,16 @@ internal sealed class UploadName(string path, SaveBodyOptions options, UploadPre
             }
 
             await Task.Delay(replaced.AddSeconds(1) - now, cancellationToken).ConfigureAwait(false);
+        }
+    }
+
+    // Later by one step, but a file whose time is ahead of the clock gives way to the clock.
+    private void TakeLaterTime(DateTime replaced)
+    {
+        DateTime now = DateTime.UtcNow;
+        if (TimeOf() <= replaced)
+        {
+            SetTime(replaced > now.AddMinutes(1) ? now : replaced.AddTicks(1));
         }
     }
 

@@ -118,6 +118,7 @@ internal sealed class UploadRequest(HttpContext? context)
             => "inspection_failed",
         (BadHttpRequestException, UploadStage.Inspecting) => "inspection",
         (BadHttpRequestException, UploadStage.Replacing) => "refused",
+        (BadHttpRequestException { StatusCode: StatusCodes.Status503ServiceUnavailable }, _) => "busy",
         (BadHttpRequestException { StatusCode: StatusCodes.Status412PreconditionFailed }, _) => "precondition",
         (BadHttpRequestException { StatusCode: StatusCodes.Status413PayloadTooLarge }, _) => "too_long",
         (BadHttpRequestException { StatusCode: StatusCodes.Status415UnsupportedMediaType }, _) => "unsupported",

@@ -76,4 +76,58 @@ public sealed class UploadFileNameTests : IAsyncDisposable
         Assert.Equal("precious", await File.ReadAllTextAsync(victim, _stop));
         Assert.NotNull(new FileInfo(planted).LinkTarget);
     }
+
+    [Fact]
+    public async Task Uploads_OfOneName_AreDistinctWithinASecond_IfTheirTagsAre()
+    {
+        SaveBodyOptions options = new() { DistinctVersions = false, EntityTag = static file => $"\"{file.LastWriteTimeUtc.Ticks:x}\"" };
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapPut(
+            "/save", async (HttpRequest request) => (await request.SaveBodyAsync(Path.Combine(_root, "camera"), options)).EntityTag));
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        string[] tags = await Task.WhenAll(Enumerable.Range(0, 20).Select(async _ =>
+        {
+            using HttpResponseMessage response = await client.PutAsync("save", new StringContent("picture"), _stop);
+            return await response.Content.ReadAsStringAsync(_stop);
+        }));
+        Assert.Equal(20, tags.Distinct().Count());
+        await Assert.ThrowsAsync<ArgumentException>(() => new DefaultHttpContext().Request.SaveBodyAsync(
+            "x", new SaveBodyOptions { DistinctVersions = false, IfMatch = "*" }));
+    }
+
+    [Fact]
+    public async Task Queue_OfAName_IsBounded()
+    {
+        TaskCompletionSource isReplacing = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        TaskCompletionSource mayReplace = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        string path = Path.Combine(_root, "a");
+        await File.WriteAllTextAsync(path, "old", _stop);
+        SaveBodyOptions options = new()
+        {
+            MaxWaiting = 2,
+            DistinctVersions = false,
+            BeforeReplace = async (_, stop) =>
+            {
+                isReplacing.TrySetResult();
+                await mayReplace.Task.WaitAsync(stop);
+            },
+        };
+        await using FileServer server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapPut(
+            "/save", (HttpRequest request) => request.SaveBodyAsync(path, options)));
+        using HttpClient client = server.CreateClient(HttpVersion.Version11);
+        Task<HttpStatusCode> first = PutAsync();
+        await isReplacing.Task.WaitAsync(_stop);
+        Task<HttpStatusCode>[] others = [PutAsync(), PutAsync(), PutAsync()];
+
+        // One of the three came last.
+        Assert.Equal(HttpStatusCode.ServiceUnavailable, await await Task.WhenAny(others));
+        mayReplace.SetResult();
+        Assert.Equal(HttpStatusCode.OK, await first);
+        Assert.Equal(2, (await Task.WhenAll(others)).Count(status => status == HttpStatusCode.OK));
+
+        async Task<HttpStatusCode> PutAsync()
+        {
+            using HttpResponseMessage response = await client.PutAsync("save", new StringContent("new"), _stop);
+            return response.StatusCode;
+        }
+    }
 }
