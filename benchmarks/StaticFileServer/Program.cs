@@ -10,7 +10,7 @@ using StaticFileServer;
 // plain: UseStaticFiles. pipelines: UseFilePipelines before it. opens: the same, and no file is kept open. mapped: MapFiles.
 // nofile: UseStaticFiles, and the bytes come out of memory. array: the bytes come out of memory, and nobody looks for a file.
 // inline: UnsafePreferInlineScheduling.
-// noqueue: IOQueueCount 0. segment=BYTES: SegmentSize. memory, files=FOLDER, redis=PORT: the output cache, with its entries there.
+// noqueue: IOQueueCount 0. segment=BYTES: BufferSize. memory, files=FOLDER, redis=PORT: the output cache, with its entries there.
 // saved=FOLDER, copied=FOLDER, resumed=FOLDER: uploads go there, by SaveBodyAsync, Body.CopyToAsync, or MapResumableUploads at /uploads.
 // fill=COUNT and measure=COUNT: no server, but an output cache in ROOT with so many entries.
 string root = Path.GetFullPath(args[0]);
@@ -106,7 +106,7 @@ if (ways.Contains("pipelines") || ways.Contains("opens"))
     app.UseFilePipelines(options =>
     {
         options.MaxOpenFiles = ways.Contains("opens") ? 0 : options.MaxOpenFiles;
-        options.SegmentSize = segment is null ? options.SegmentSize : int.Parse(segment, CultureInfo.InvariantCulture);
+        options.BufferSize = segment is null ? options.BufferSize : int.Parse(segment, CultureInfo.InvariantCulture);
     });
 }
 

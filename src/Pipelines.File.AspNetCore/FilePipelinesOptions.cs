@@ -13,11 +13,11 @@ namespace Pipelines.File.AspNetCore;
 /// </example>
 public sealed class FilePipelinesOptions
 {
-    /// <summary>The default of <see cref="SegmentSize"/>, bytes.</summary>
-    internal const int DefaultSegmentSize = 64 * 1024;
+    /// <summary>The default of <see cref="BufferSize"/>, bytes.</summary>
+    internal const int DefaultBufferSize = 64 * 1024;
 
-    /// <summary>The largest <see cref="SegmentSize"/>, bytes.</summary>
-    internal const int MaxSegmentSize = 1024 * 1024;
+    /// <summary>The largest <see cref="BufferSize"/>, bytes.</summary>
+    internal const int MaxBufferSize = 1024 * 1024;
 
     // Less than the maximum of a timer, and more than anybody needs.
     private static readonly TimeSpan s_longestIdleTime = TimeSpan.FromDays(1);
@@ -26,7 +26,7 @@ public sealed class FilePipelinesOptions
     /// The number of bytes that are read and flushed at a time: 4,096 to 1 MiB; 65,536 by default. A slow client holds about this much
     /// memory, in addition to the server's own write buffer limit.
     /// </summary>
-    public int SegmentSize { get; set; } = DefaultSegmentSize;
+    public int BufferSize { get; set; } = DefaultBufferSize;
 
     /// <summary>The minimum number of bytes to send; the server sends smaller pieces itself. 0, the default, sends everything.</summary>
     public long MinimumSize { get; set; }
@@ -50,8 +50,8 @@ public sealed class FilePipelinesOptions
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>
     internal void Validate()
     {
-        ArgumentOutOfRangeException.ThrowIfLessThan(SegmentSize, 4096, nameof(SegmentSize));
-        ArgumentOutOfRangeException.ThrowIfGreaterThan(SegmentSize, MaxSegmentSize, nameof(SegmentSize));
+        ArgumentOutOfRangeException.ThrowIfLessThan(BufferSize, 4096, nameof(BufferSize));
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(BufferSize, MaxBufferSize, nameof(BufferSize));
         ArgumentOutOfRangeException.ThrowIfNegative(MinimumSize, nameof(MinimumSize));
         ArgumentOutOfRangeException.ThrowIfNegative(MaxOpenFiles, nameof(MaxOpenFiles));
         ArgumentOutOfRangeException.ThrowIfLessThan(OpenFileIdleTime, TimeSpan.Zero, nameof(OpenFileIdleTime));

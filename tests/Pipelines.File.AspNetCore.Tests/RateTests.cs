@@ -27,7 +27,7 @@ public sealed class RateTests : IDisposable
     {
         // All at once, as they do nothing but wait. What the kernel's buffers take at once is minutes of this rate, and the pause is much
         // longer than the grace period.
-        (string Target, string Version, int SegmentSize)[] ways =
+        (string Target, string Version, int BufferSize)[] ways =
         [
             ("f.txt", "HTTP/1.1", 64 * 1024),
             ("f.txt", "HTTP/1.1", 1024 * 1024),
@@ -36,7 +36,7 @@ public sealed class RateTests : IDisposable
         ];
         string[] cutOff = await FindAsync(ways, async (way, withPipelines) =>
         {
-            await using FileServer server = await StartAsync(withPipelines, bytesPerSecond: 16 * 1024, way.SegmentSize);
+            await using FileServer server = await StartAsync(withPipelines, bytesPerSecond: 16 * 1024, way.BufferSize);
             using Socket socket = await AskAsync(server, $"GET /{way.Target} {way.Version}");
             await Task.Delay(TimeSpan.FromSeconds(9), _stop);
             await using NetworkStream stream = new(socket);
@@ -98,5 +98,5 @@ public sealed class RateTests : IDisposable
             withPipelines,
             configureKestrel: kestrel =>
                 kestrel.Limits.MinResponseDataRate = new MinDataRate(bytesPerSecond, gracePeriod: TimeSpan.FromSeconds(1.1)),
-            options: new FilePipelinesOptions { SegmentSize = segmentSize });
+            options: new FilePipelinesOptions { BufferSize = segmentSize });
 }

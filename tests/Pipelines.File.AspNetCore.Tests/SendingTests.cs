@@ -102,11 +102,11 @@ public sealed class SendingTests : IDisposable
     public void AddFilePipelines_SeveralTimes_IsOneSetOfFiles()
     {
         using ServiceProvider services = new ServiceCollection().AddFilePipelines().AddFilePipelines(options => options.MaxOpenFiles = 3)
-            .Configure<FilePipelinesOptions>(options => options.SegmentSize = 8192).BuildServiceProvider();
+            .Configure<FilePipelinesOptions>(options => options.BufferSize = 8192).BuildServiceProvider();
         FileSender sender = services.GetRequiredService<FileSender>();
-        Assert.Equal(8192, sender.SegmentSize);
+        Assert.Equal(8192, sender.BufferSize);
         Assert.Same(sender, services.GetRequiredService<FileSender>());
-        using ServiceProvider wrong = new ServiceCollection().AddFilePipelines(options => options.SegmentSize = 1).BuildServiceProvider();
+        using ServiceProvider wrong = new ServiceCollection().AddFilePipelines(options => options.BufferSize = 1).BuildServiceProvider();
         Assert.Throws<ArgumentOutOfRangeException>(() => new ApplicationBuilder(wrong).UseFilePipelines());
     }
 
@@ -153,11 +153,11 @@ public sealed class SendingTests : IDisposable
     [InlineData(4096)]
     [InlineData(5000)]
     [InlineData(1024 * 1024)]
-    public async Task Get_AnySegmentSize_SendsTheBytes(int segmentSize)
+    public async Task Get_AnyBufferSize_SendsTheBytes(int segmentSize)
     {
         byte[] content = Add("f.txt", 3_000_001);
         await using FileServer server = await FileServer.StartAsync(
-            _root, withPipelines: true, options: new FilePipelinesOptions { SegmentSize = segmentSize });
+            _root, withPipelines: true, options: new FilePipelinesOptions { BufferSize = segmentSize });
         using HttpClient client = server.CreateClient(HttpVersion.Version11);
         Assert.Equal(content, await client.GetByteArrayAsync("f.txt", _stop));
         Assert.Equal(content, await client.GetByteArrayAsync("send/f.txt", _stop));
@@ -175,14 +175,14 @@ public sealed class SendingTests : IDisposable
         WebApplication app = WebApplication.CreateSlimBuilder().Build();
         Assert.Throws<ArgumentOutOfRangeException>(() => app.UseFilePipelines(new FilePipelinesOptions
         {
-            SegmentSize = segmentSize,
+            BufferSize = segmentSize,
             MinimumSize = minimumSize,
             MaxOpenFiles = maxOpenFiles,
             OpenFileIdleTime = TimeSpan.FromSeconds(idleSeconds),
         }));
         Assert.Throws<ArgumentOutOfRangeException>(() => app.UseFilePipelines(options =>
         {
-            (options.SegmentSize, options.MinimumSize) = (segmentSize, minimumSize);
+            (options.BufferSize, options.MinimumSize) = (segmentSize, minimumSize);
             (options.MaxOpenFiles, options.OpenFileIdleTime) = (maxOpenFiles, TimeSpan.FromSeconds(idleSeconds));
         }));
     }

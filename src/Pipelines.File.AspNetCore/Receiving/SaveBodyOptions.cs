@@ -29,6 +29,10 @@ public sealed class SaveBodyOptions
     /// <summary>
     /// Whether an existing file of that name is replaced; <see langword="true"/> by default. The old file stays whole until the new one is.
     /// </summary>
+    /// <remarks>
+    /// With either value the file appears whole or not at all, as with <see cref="FilePipeWriterOptions.Replace"/>:
+    /// <see langword="true"/> is its <see cref="FileMode.Create"/>, <see langword="false"/> its <see cref="FileMode.CreateNew"/>.
+    /// </remarks>
     public bool Overwrite { get; init; } = true;
 
     /// <summary>

@@ -27,7 +27,7 @@ internal sealed class FileSender : IDisposable
         options.Validate();
         _logger = logger;
         _minimumSize = options.MinimumSize;
-        SegmentSize = options.SegmentSize;
+        BufferSize = options.BufferSize;
         Metrics = metrics;
         Files = new OpenFiles(options.MaxOpenFiles, options.OpenFileIdleTime, metrics);
     }
@@ -37,7 +37,7 @@ internal sealed class FileSender : IDisposable
 
     internal FilePipelinesMetrics Metrics { get; }
 
-    internal int SegmentSize { get; }
+    internal int BufferSize { get; }
 
     /// <summary>Makes the sender of an application.</summary>
     internal static FileSender Of(IServiceProvider services, FilePipelinesOptions options)

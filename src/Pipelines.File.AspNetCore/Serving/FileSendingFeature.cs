@@ -117,7 +117,7 @@ internal sealed class FileSendingFeature(FileSender sender, IHttpResponseBodyFea
             {
                 isReading = true;
                 broken = "failed";
-                int read = await file.Shared.ReadAsync(writer, offset + count - left, (int)Math.Min(left, sender.SegmentSize))
+                int read = await file.Shared.ReadAsync(writer, offset + count - left, (int)Math.Min(left, sender.BufferSize))
                     .ConfigureAwait(false);
                 if (read == 0)
                 {
