@@ -210,33 +210,19 @@ internal sealed partial class WriteLoop
         writes.End(file.Volume, _stepBegan, _request.Length);
         _request.Clear();
         FileSegment? freed;
-        Exception? error;
         int waiting;
         lock (this)
         {
             waiting = flushes.Count;
-            if (_request.Error is not null)
-            {
-                FailLocked(_request.Error);
-            }
-            else if (!_request.IsCanceled)
-            {
-                OnDoneLocked();
-            }
-            else if (!IsAborted)
-            {
-                Probe.Rare("a call of the writer is canceled without being asked for");
-            }
-
-            error = Error;
+            RecordLocked();
             Debug.Assert(Synced <= queue.Written && queue.Written <= queue.Flushed && queue.Flushed <= queue.Advanced);
-            flushes.TakeReached(
-                error is null ? queue.Written : long.MaxValue, error is null ? Synced : long.MaxValue, _reached);
-            freed = error is null ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
+            bool isWell = Error is null;
+            flushes.TakeReached(isWell ? queue.Written : long.MaxValue, isWell ? Synced : long.MaxValue, _reached);
+            freed = isWell ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        CompleteReached(error ?? (IsAborted ? AbortedException() : null));
+        CompleteReached(Error ?? (IsAborted ? AbortedException() : null));
         if (_step == Step.Sync && WaitingThreads.IsOneOfThem)
         {
             StayAwake(waiting);
@@ -248,9 +234,20 @@ internal sealed partial class WriteLoop
         }
     }
 
-    private void OnDoneLocked()
+    private void RecordLocked()
     {
-        if (_step == Step.Sync)
+        if (_request.Error is not null)
+        {
+            FailLocked(_request.Error);
+        }
+        else if (_request.IsCanceled)
+        {
+            if (!IsAborted)
+            {
+                Probe.Rare("a call of the writer is canceled without being asked for");
+            }
+        }
+        else if (_step == Step.Sync)
         {
             // Nothing was written since the sync began. A flush that came meanwhile needs the next sync.
             Synced = queue.Written;
