@@ -57,12 +57,20 @@ internal sealed partial class Shipper(ShipSettings settings, IHttpClientFactory 
     {
         string logs = Path.GetFullPath(settings.Logs);
         DirectoryInfo folder = new(Path.GetDirectoryName(logs) ?? logs);
-        foreach (FileInfo log in folder.Exists ? folder.EnumerateFiles(Path.GetFileName(logs)) : [])
+        try
         {
-            if (!position.Checkpoints.ContainsKey(log.FullName) && FileIdentity.TryGet(log.FullName, out FileIdentity identity))
+            foreach (FileInfo log in folder.Exists ? folder.EnumerateFiles(Path.GetFileName(logs)) : [])
             {
-                position.Set(log.FullName, new FileCheckpoint(identity, 0));
+                if (!position.Checkpoints.ContainsKey(log.FullName) && FileIdentity.TryGet(log.FullName, out FileIdentity identity))
+                {
+                    position.Set(log.FullName, new FileCheckpoint(identity, 0));
+                }
             }
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            // The follower tries it again.
+            LogUnreadable(settings.Logs, e.Message);
         }
 
         await position.SaveAsync(stoppingToken);

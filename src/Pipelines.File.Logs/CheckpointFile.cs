@@ -96,13 +96,21 @@ public sealed class CheckpointFile
         return _checkpoints.Remove(Path.GetFullPath(path));
     }
 
-    /// <summary>Sets the checkpoint behind a batch, and saves the file. Call it after you have used the batch.</summary>
+    /// <summary>
+    /// Sets the checkpoint behind a batch, forgets <see cref="FollowedBatch.GoneLogs"/>, and saves the file. Call it after you have used
+    /// the batch.
+    /// </summary>
     /// <param name="batch">The batch.</param>
     /// <param name="cancellationToken">Gives up, and leaves the old file.</param>
     /// <inheritdoc cref="SaveAsync(CancellationToken)" path="/exception"/>
     public Task SaveAsync(FollowedBatch batch, CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(batch);
+        foreach (string log in batch.GoneLogs)
+        {
+            _checkpoints.Remove(log);
+        }
+
         _checkpoints[batch.Path] = batch.Checkpoint;
         return SaveAsync(cancellationToken);
     }

@@ -56,7 +56,10 @@ internal sealed class FolderNames(string path, TimeProvider time)
     internal int Listings { get; private set; }
 
     /// <summary>Why it could not be listed when that was tried last; <see langword="null"/> if it was, or is not there.</summary>
-    internal IOException? Failure { get; private set; }
+    internal Exception? Failure { get; private set; }
+
+    /// <summary>Why nobody knows what is in it, if you may not list it: a log in it can be read all the same.</summary>
+    internal Exception? Denied { get; private set; }
 
     /// <summary>The names, in ordinal order.</summary>
     internal IReadOnlyList<string> Names => _names;
@@ -148,7 +151,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
             return false;
         }
 
-        bool isDenied = false;
+        Exception? denied = null;
         string[] names = [];
         try
         {
@@ -166,12 +169,12 @@ internal sealed class FolderNames(string path, TimeProvider time)
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
             // It holds nothing that could be found: it is missing, or a file. Getting a permission may leave no trace in its version.
-            isDenied = e is UnauthorizedAccessException;
+            denied = e as UnauthorizedAccessException;
         }
 
         names.AsSpan().Sort(StringComparer.Ordinal.Compare);
-        (_names, Listings, Failure) = (names, Listings + 1, null);
-        _isCertain = !isDenied && time.GetElapsedTime(_changedAt, begun) > s_longestTick;
+        (_names, Listings, Failure, Denied) = (names, Listings + 1, null, denied);
+        _isCertain = denied is null && time.GetElapsedTime(_changedAt, begun) > s_longestTick;
         _listedAt = time.GetTimestamp();
         TimeSpan pause = time.GetElapsedTime(begun, _listedAt) * PauseFactor;
         _pause = pause < s_longestPause ? pause : s_longestPause;

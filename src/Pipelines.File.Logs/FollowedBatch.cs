@@ -38,9 +38,18 @@ public sealed class FollowedBatch
     /// <summary>The position after the last line. Save it after you have used the batch.</summary>
     public FileCheckpoint Checkpoint { get; }
 
+    /// <summary>
+    /// Logs of a pattern that have been read to their end and have no file any more, since the last batch: their checkpoints can be
+    /// forgotten. <see cref="CheckpointFile.SaveAsync(FollowedBatch, CancellationToken)"/> does. Mostly empty.
+    /// </summary>
+    public IReadOnlyList<string> GoneLogs { get; internal init; } = [];
+
     /// <summary>Returns a batch of the same lines that may be kept: their bytes are copied.</summary>
     /// <exception cref="InvalidOperationException">The loop that returned the batch has gone on.</exception>
-    public FollowedBatch Copy() => new(Path, [.. Lines.Select(static line => line.Copy())], Lines.Count, null);
+    public FollowedBatch Copy() => new(Path, [.. Lines.Select(static line => line.Copy())], Lines.Count, null)
+    {
+        GoneLogs = GoneLogs,
+    };
 
     private sealed class LineList(FollowedLine[] lines, int count, Loan? loan) : IReadOnlyList<FollowedLine>
     {

@@ -125,7 +125,8 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     /// <summary>The lines, as many as fit into a batch. They are valid until <see cref="OnReturned"/>.</summary>
     /// <param name="lines">An array to use if it is long enough.</param>
     /// <param name="loan">By which they are lent.</param>
-    internal FollowedBatch Take(ref FollowedLine[] lines, Loan loan)
+    /// <param name="gone">The logs that have no file any more.</param>
+    internal FollowedBatch Take(ref FollowedLine[] lines, Loan loan, IReadOnlyList<string> gone)
     {
         if (lines.Length < _lines.Count)
         {
@@ -143,7 +144,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
             };
         }
 
-        return new FollowedBatch(path, lines, _lines.Count, loan);
+        return new FollowedBatch(path, lines, _lines.Count, loan) { GoneLogs = gone };
     }
 
     /// <summary>The caller does not use the batch any more.</summary>

@@ -36,6 +36,9 @@ internal sealed class LogSet : IAsyncDisposable
     // By the path of the log. The search writes; a lock on it guards that and the reads of others.
     private readonly Dictionary<string, LogTail> _logs = [];
 
+    // The logs that have no file any more, and of which no batch has told. A lock on the dictionary guards it.
+    private List<string> _gone = [];
+
     // Owned by the search, which replaces the list of them for others.
     private readonly Dictionary<string, Folder> _folders = [];
     private volatile Folder[] _watched = [];
@@ -111,6 +114,15 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     internal bool TryTake([NotNullWhen(true)] out LogTail? tail) => _ready.Reader.TryRead(out tail);
+
+    /// <summary>The logs that have lost their files since the last call.</summary>
+    internal IReadOnlyList<string> TakeGone()
+    {
+        lock (_logs)
+        {
+            return _gone.Count == 0 ? [] : Interlocked.Exchange(ref _gone, []);
+        }
+    }
 
     /// <summary>A tail has a batch.</summary>
     internal void Give(LogTail tail) => _ready.Writer.TryWrite(tail);
@@ -257,13 +269,17 @@ internal sealed class LogSet : IAsyncDisposable
         }
 
         // What a pattern has found and has no file any more. If one is there again it is new, and its checkpoint is of a file before. A
-        // checkpoint of which no file was found waits for it: the folder may be that of a volume that is mounted later.
+        // checkpoint of which no file was found waits while no other log is in its folder, which may be that of a volume that is mounted
+        // later.
         foreach (LogTail gone in _logs.Values.Where(tail => tail.IsGone && !_paths.Contains(tail.Names.Path)
-            && (tail.WasOpen || !_checkpoints.ContainsKey(tail.Names.Path))).ToList())
+            && (tail.WasOpen || !_checkpoints.ContainsKey(tail.Names.Path) || _logs.Values.Any(other => other.IsOpen
+                && Path.GetDirectoryName(other.Names.Path.AsSpan()).SequenceEqual(Path.GetDirectoryName(tail.Names.Path.AsSpan())))))
+            .ToList())
         {
             lock (_logs)
             {
                 _logs.Remove(gone.Names.Path);
+                _gone.Add(gone.Names.Path);
             }
 
             _failingSince.Remove(gone.Names.Path);
@@ -310,7 +326,7 @@ internal sealed class LogSet : IAsyncDisposable
 
         string folder = Path.GetDirectoryName(path)!;
         FolderNames names = NamesOf(folder);
-        if (names.Failure is { } failure)
+        if ((names.Failure ?? names.Denied) is { } failure)
         {
             // New logs are not found. When it can be listed again, that is news.
             OnFailure(path, isPatient: true, failure);
@@ -403,7 +419,7 @@ internal sealed class LogSet : IAsyncDisposable
         }
 
         // A folder that cannot be listed may hold rotated files that are not known.
-        IOException? failure = names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).OfType<IOException>().FirstOrDefault();
+        Exception? failure = names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).FirstOrDefault(static one => one is not null);
         try
         {
             if (failure is not null)

@@ -77,7 +77,7 @@ internal sealed class LogTail : IDisposable
     internal FollowedBatch Take(ref FollowedLine[] lines, Loan loan)
     {
         _firstAt = null;
-        return _buffer.Take(ref lines, loan);
+        return _buffer.Take(ref lines, loan, _set.TakeGone());
     }
 
     /// <summary>The caller does not use the batch any more: the loop goes on, within this call if the next bytes are there.</summary>
