@@ -29,7 +29,7 @@ namespace Pipelines.File;
 /// }
 /// </code>
 /// </example>
-public sealed class SharedFile : IDisposable
+public sealed partial class SharedFile : IDisposable
 {
     private readonly OpenedFile _file;
 
@@ -187,24 +187,7 @@ public sealed class SharedFile : IDisposable
 
             request.Begin(FileRequestKind.Read, offset);
             request.Add(memory[..Math.Min(memory.Length, count)], address: 0);
-            request.Pin();
-            bool isOver = _file.Try(request);
-            FilePipeMetrics.ReadsInline.Add(isOver ? 1 : 0);
-            for (; !isOver || request.IsCanceled; isOver = true)
-            {
-                // Also if it was canceled, because nobody here has asked for that.
-                PendingRead pending = new();
-                _file.Run(request, pending);
-                await pending.Task.ConfigureAwait(false);
-            }
-
-            if (request.Error is { } error)
-            {
-                ExceptionDispatchInfo.Throw(error);
-            }
-
-            int read = (int)request.Transferred;
-            request.Clear();
+            int read = await PerformAsync(request).ConfigureAwait(false);
 
             // Also for 0 bytes: it ends the use of the destination's memory.
             destination.Advance(read);
@@ -219,8 +202,8 @@ public sealed class SharedFile : IDisposable
     private static NotSupportedException NotSuitable(string path)
         => new($"This is no regular file, or nobody knows its length: '{path}'");
 
-    /// <summary>The end of a read that had to wait, as a task, whose continuations run on the application's pool.</summary>
-    private sealed class PendingRead() : TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), IRequestOwner
+    /// <summary>The end of a request that had to wait, as a task, whose continuations run on the application's pool.</summary>
+    internal sealed class PendingRequest() : TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously), IRequestOwner
     {
         public void OnEnded(FileRequest request) => SetResult();
     }

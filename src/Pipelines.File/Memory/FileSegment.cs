@@ -63,6 +63,9 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// </summary>
     internal object? Chain { get; set; }
 
+    /// <summary>How many use this segment of a chain that several readers share. Guarded by the owner of that chain.</summary>
+    internal int Uses { get; set; }
+
     internal FileSegment? NextSegment
     {
         get => (FileSegment?)Next;

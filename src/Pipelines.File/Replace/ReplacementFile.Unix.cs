@@ -18,6 +18,7 @@ internal abstract partial class ReplacementFile
         private const uint SetIdBits = 0xC00;
         private const uint GroupBits = 0x38;
         private const uint SetUserBit = 0x800;
+        private const uint SetGroupBit = 0x400;
 
         /// <summary>How many symbolic links to follow, as many as Linux does (path_resolution(7)).</summary>
         private const int MaxLinks = 40;
@@ -59,7 +60,11 @@ internal abstract partial class ReplacementFile
         private UnixName _name;
         private UnixName _temporary;
 
-        internal Unix(string path, FilePipeWriterOptions options, UnixCalls calls)
+        /// <param name="path">The path that the file gets.</param>
+        /// <param name="options">Validated options.</param>
+        /// <param name="calls">The system calls.</param>
+        /// <param name="nameless">An open file without a name that takes this one; <see langword="null"/>: makes a file.</param>
+        internal Unix(string path, FilePipeWriterOptions options, UnixCalls calls, SafeFileHandle? nameless = null)
             : base(path, options)
         {
             _calls = calls;
@@ -82,8 +87,9 @@ internal abstract partial class ReplacementFile
                     target = null;
                 }
 
-                handle = MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0,
-                    target?.Mode & PermissionBits & ~SetIdBits ?? (uint?)options.UnixCreateMode ?? DefaultMode, target is not null);
+                uint mode = target?.Mode & PermissionBits & ~SetIdBits ?? (uint?)options.UnixCreateMode ?? DefaultMode;
+                handle = nameless is null ? MakeFile((options.FileOptions & FileOptions.WriteThrough) != 0, mode, target is not null)
+                    : Take(nameless, mode);
                 Libc.FileStatus? status = StatusOf(handle);
                 if (target is { } replaced)
                 {
@@ -91,13 +97,17 @@ internal abstract partial class ReplacementFile
                     _replaced = replaced;
                 }
 
-                _calls.Reserve(handle, options.PreallocationSize, TargetPath);
+                _calls.Reserve(handle, nameless is null ? options.PreallocationSize : 0, TargetPath);
                 Backend = FileOpening.Choose(options.Backend, handle, TargetPath, calls: calls,
                     properties: OperatingSystem.IsLinux() && status is { } known ? FileProperties.Of(handle, known, TargetPath) : null);
             }
             catch
             {
-                handle?.Dispose();
+                if (nameless is null)
+                {
+                    handle?.Dispose();
+                }
+
                 Dispose();
                 throw;
             }
@@ -105,6 +115,66 @@ internal abstract partial class ReplacementFile
 
         /// <summary>What gets the name.</summary>
         private SafeFileHandle NamedFile => _copy ?? Backend.Handle;
+
+        /// <summary>Whether the file is what a new one would be in the folder of the path, but for its permissions.</summary>
+        internal static bool CanTakeName(SafeFileHandle nameless, string path)
+        {
+            const uint Wanted = Libc.STATX_TYPE | Libc.STATX_MODE | Libc.STATX_INO;
+            string folder = Path.GetDirectoryName(path) ?? path;
+            return s_canLinkNameless && Umask is not null
+                && FileStatus.TryGet(nameless, Wanted, out Libc.FileStatus file)
+                && FileStatus.TryGet(folder, Wanted, out Libc.FileStatus parent)
+                && (file.DeviceMajor, file.DeviceMinor) == (parent.DeviceMajor, parent.DeviceMinor)
+                && (parent.Mode & SetGroupBit) == 0
+                && LibcCalls.GetXAttr(UnixName.Of(folder).PathBytes, Libc.DefaultAccessList, null, 0) < 0
+                && Marshal.GetLastPInvokeError() is Libc.ENODATA or Libc.EOPNOTSUPP;
+        }
+
+        /// <summary>Syncs the bytes, if the file is to be durable, and gives it the name, unless that is on another mount.</summary>
+        internal bool TryAppear()
+        {
+            if (IsDurable)
+            {
+                ThrowIfFailed(_calls.SyncData(Backend.Handle, Backend.Properties));
+            }
+
+            try
+            {
+                Appear();
+                return true;
+            }
+            catch (IOException e) when (e.HResult == Libc.EXDEV)
+            {
+                return false;
+            }
+        }
+
+        /// <summary>Gives a file without a name the permissions of a new one.</summary>
+        private SafeFileHandle Take(SafeFileHandle nameless, uint mode)
+        {
+            _wasNameless = true;
+            return LibcCalls.FChMod(nameless, mode & ~Umask!.Value) == 0 ? nameless
+                : throw FileErrors.FromErrno(Marshal.GetLastPInvokeError(), TargetPath);
+        }
+
+        /// <summary>The umask of this process, which umask(2) tells only by changing it; <see langword="null"/> if unknown.</summary>
+        private static uint? Umask
+        {
+            get
+            {
+                try
+                {
+                    // In octal (proc_pid_status(5)).
+                    string? line = System.IO.File.ReadLines("/proc/self/status")
+                        .FirstOrDefault(static line => line.StartsWith("Umask:", StringComparison.Ordinal));
+                    return line is null ? null : Convert.ToUInt32(line["Umask:".Length..].Trim(), 8);
+                }
+                catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+                {
+                    return null;
+                }
+            }
+        }
 
         private protected override void SyncName()
         {

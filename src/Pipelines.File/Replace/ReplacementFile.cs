@@ -65,6 +65,25 @@ internal abstract partial class ReplacementFile : IDisposable
             : new Unix(fullPath, options, (UnixCalls?)calls ?? UnixCalls.Default);
     }
 
+    /// <summary>
+    /// Gives an open file without a name (O_TMPFILE) the name of a path, by the rules of Replace and Durable. Returns
+    /// <see langword="false"/>, and has changed nothing, if only a copy is what a new file of that folder would be: it is on another file
+    /// system, the path is a link, or the folder gives its files a group or an access list. The file stays
+    /// open. Waits, so call it on a thread that may.
+    /// </summary>
+    /// <exception cref="IOException">As for <see cref="Open"/> and <see cref="Appear"/>.</exception>
+    internal static bool TryName(SafeFileHandle nameless, string path, FilePipeWriterOptions options, UnixCalls calls)
+    {
+        if (!OperatingSystem.IsLinux() || (options.FileOptions & FileOptions.WriteThrough) != 0
+            || new FileInfo(path).LinkTarget is not null || !Unix.CanTakeName(nameless, Path.GetFullPath(path)))
+        {
+            return false;
+        }
+
+        using Unix file = new(Path.GetFullPath(path), options, calls, nameless);
+        return file.TryAppear();
+    }
+
     /// <summary>Gives the file its name, and syncs the folder if the writer is durable. Waits, so call it on a thread that may.</summary>
     /// <exception cref="FileExistsException">A file of that name exists by now and is not to be replaced.</exception>
     /// <exception cref="IOException">The renaming failed; or the sync of the folder failed, and the file has its name.</exception>

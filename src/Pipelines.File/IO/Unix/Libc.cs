@@ -140,6 +140,7 @@ internal static class Libc
 
     internal const int ENOENT = 2;
     internal const int EEXIST = 17;
+    internal const int EXDEV = 18;
     internal const int ENOTDIR = 20;
     internal const int ENODATA = 61;
     internal const int ENOSPC = 28;
@@ -150,6 +151,7 @@ internal static class Libc
     internal const int O_DSYNC = 0x1000;
 
     internal const string AccessList = "system.posix_acl_access";
+    internal const string DefaultAccessList = "system.posix_acl_default";
     internal const int O_PATH = 0x200000;
     internal const int ELOOP = 40;
     internal const int AT_SYMLINK_NOFOLLOW = 0x100;

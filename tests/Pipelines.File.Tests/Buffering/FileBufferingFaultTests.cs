@@ -1,0 +1,196 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>A pipe whose file cannot be made, or not be written.</summary>
+public sealed class FileBufferingFaultTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [InlineData(1)]
+    [InlineData(2)]
+    [InlineData(5)]
+    public async Task WriteFails_WriterAndReadersGetItAndEveryByteBefore(int failing)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        FaultyCalls calls = new() { OnWrite = number => number >= failing ? -Libc.ENOSPC : null };
+        FileBufferingPipe pipe = new(new() { Folder = _folder.Path }, calls);
+        PipeReader during = pipe.OpenReader();
+        ArrayBufferWriter<byte> seen = new();
+        Task reading = Task.Run(() => ReadAllAsync(during, seen), _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(() => WriteAsync(pipe, 10_000_000));
+        Assert.Contains(_folder.Path, e.Message, StringComparison.Ordinal);
+        Assert.Equal(Libc.ENOSPC, e.HResult);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await pipe.Writer.CompleteAsync()));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => reading));
+        Assert.Equal(-1, Pattern.FirstDifference(seen.WrittenSpan));
+        Assert.Equal(pipe.Length, seen.WrittenCount);
+        PipeReader later = pipe.OpenReader();
+        ArrayBufferWriter<byte> rest = new();
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => ReadAllAsync(later, rest)));
+        Assert.Equal(-1, Pattern.FirstDifference(rest.WrittenSpan));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => pipe.AsStream().CopyToAsync(Stream.Null, _stop)));
+        await pipe.DisposeAsync();
+        Assert.Equal(0, OpenHandles.Below(_folder.Path));
+    }
+
+    [Fact]
+    public async Task WriteIsShort_GoesOn()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        FaultyCalls calls = new() { OnWrite = number => number % 3 == 0 ? -Libc.EINTR : number * 1000 };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path }, calls);
+        await WriteAsync(pipe, 1_000_000);
+        await pipe.Writer.CompleteAsync();
+        ArrayBufferWriter<byte> read = new();
+        await ReadAllAsync(pipe.Reader, read);
+        Assert.Equal(1_000_000, read.WrittenCount);
+        Assert.Equal(-1, Pattern.FirstDifference(read.WrittenSpan));
+    }
+
+    [Fact]
+    public async Task FileWithoutANameIsNotKnown_AFileIsMadeAndItsNameRemoved()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        FaultyCalls calls = new() { OnMakeNameless = -Libc.EOPNOTSUPP };
+        FileBufferingPipe pipe = new(new() { Folder = _folder.Path }, calls);
+        await WriteAsync(pipe, 1_000_000);
+        await pipe.Writer.CompleteAsync();
+        Assert.Empty(Directory.EnumerateFileSystemEntries(_folder.Path));
+        Assert.Equal(1, OpenHandles.Below(_folder.Path));
+        await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop);
+        Assert.Equal(-1, Pattern.FirstDifference(await File.ReadAllBytesAsync(_folder.File("f"), _stop)));
+        await pipe.DisposeAsync();
+        Assert.Equal(0, OpenHandles.Below(_folder.Path));
+    }
+
+    [Fact]
+    public async Task NoDescriptor_IsAClearError()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        FaultyCalls calls = new() { OnMakeNameless = -24, OnMakeNew = -24 };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path }, calls);
+        IOException e = await Assert.ThrowsAsync<IOException>(() => WriteAsync(pipe, 1_000_000));
+        Assert.Equal(24, e.HResult);
+        Assert.Contains(_folder.Path, e.Message, StringComparison.Ordinal);
+    }
+
+    [Fact]
+    public async Task TmpfsIsFull_IsAClearErrorAndLeavesNothing()
+    {
+        ChildProcess.SkipUnlessLinux("mount", "umount");
+        string mount = _folder.File("small");
+        Directory.CreateDirectory(mount);
+        (int status, _, string error) = await ChildProcess.RunAsync($"mount -t tmpfs -o size=256k tmpfs '{mount}'");
+        Assert.SkipUnless(status == 0, $"A tmpfs cannot be mounted here: {error}");
+        try
+        {
+            FileBufferingPipe pipe = new(new() { Folder = mount });
+            IOException e = await Assert.ThrowsAsync<IOException>(() => WriteAsync(pipe, 10_000_000));
+            Assert.Equal(Libc.ENOSPC, e.HResult);
+            await Assert.ThrowsAsync<IOException>(() => ReadAllAsync(pipe.Reader, new ArrayBufferWriter<byte>()));
+            await pipe.DisposeAsync();
+            Assert.Empty(Directory.EnumerateFileSystemEntries(mount));
+            Assert.Equal(0, OpenHandles.Below(mount));
+        }
+        finally
+        {
+            (status, _, error) = await ChildProcess.RunAsync($"umount '{mount}'");
+            Assert.True(status == 0, error);
+        }
+    }
+
+    [Fact]
+    public async Task SaveAsync_AnotherFileSystem_CopiesAndKeepsTheRules()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux() && Directory.Exists("/dev/shm"), "There is no other file system.");
+        await using FileBufferingPipe pipe = new(new() { Folder = "/dev/shm" });
+        await WriteAsync(pipe, 1_000_000);
+        await pipe.Writer.CompleteAsync();
+        string path = _folder.File("f", [1]);
+        File.SetUnixFileMode(path, UnixFileMode.UserRead | UnixFileMode.UserWrite);
+        await pipe.SaveAsync(path, new() { FlushGuarantee = FlushGuarantee.Durable }, _stop);
+        Assert.Equal(-1, Pattern.FirstDifference(await File.ReadAllBytesAsync(path, _stop)));
+        Assert.Equal(UnixFileMode.UserRead | UnixFileMode.UserWrite, File.GetUnixFileMode(path));
+    }
+
+    [Fact]
+    public async Task SaveAsync_LinkFails_ThrowsAndTheOldFileStays()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        FaultyCalls calls = new() { OnRename = -Libc.ENOSPC };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path }, calls);
+        await WriteAsync(pipe, 1_000_000);
+        await pipe.Writer.CompleteAsync();
+        string path = _folder.File("f", [1]);
+        await Assert.ThrowsAsync<IOException>(async () => await pipe.SaveAsync(path, cancellationToken: _stop));
+        Assert.Equal([1], await File.ReadAllBytesAsync(path, _stop));
+        Assert.Single(Directory.GetFileSystemEntries(_folder.Path));
+    }
+
+    private async Task WriteAsync(FileBufferingPipe pipe, int length)
+    {
+        for (int at = 0; at < length; at += 10_000)
+        {
+            await pipe.Writer.WriteAsync(Pattern.Bytes(Math.Min(10_000, length - at), at), _stop);
+        }
+    }
+
+    private async Task ReadAllAsync(PipeReader reader, ArrayBufferWriter<byte> read)
+    {
+        ReadResult result;
+        do
+        {
+            result = await reader.ReadAsync(_stop);
+            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+            {
+                read.Write(memory.Span);
+            }
+
+            reader.AdvanceTo(result.Buffer.End);
+        }
+        while (!result.IsCompleted);
+    }
+
+    private sealed unsafe class FaultyCalls : UnixCalls
+    {
+        private int _writes;
+
+        public Func<int, long?>? OnWrite { get; init; }
+
+        public long? OnMakeNameless { get; init; }
+
+        public long? OnMakeNew { get; init; }
+
+        public long? OnRename { get; init; }
+
+        internal override long MakeNameless(in UnixName name, int flags, uint mode)
+            => OnMakeNameless ?? base.MakeNameless(name, flags, mode);
+
+        internal override long MakeNew(in UnixName name, int flags, uint mode) => OnMakeNew ?? base.MakeNew(name, flags, mode);
+
+        internal override long Rename(in UnixName from, in UnixName to) => OnRename ?? base.Rename(from, to);
+
+        internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
+        {
+            long? answer = OnWrite?.Invoke(Interlocked.Increment(ref _writes));
+            if (answer is not > 0)
+            {
+                return answer ?? base.Write(file, vectors, count, offset, flags);
+            }
+
+            Libc.IoVector first = vectors[0];
+            first.Length = (nint)Math.Min(first.Length, answer.Value);
+            return base.Write(file, &first, 1, offset, flags);
+        }
+    }
+}

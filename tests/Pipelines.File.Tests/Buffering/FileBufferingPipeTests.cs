@@ -1,0 +1,340 @@
+using System.Buffers;
+using System.IO.Pipelines;
+using FilePipelinesChild;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>A pipe that goes on in a file: what its writer, its readers and its streams see.</summary>
+public sealed class FileBufferingPipeTests : IDisposable
+{
+    private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public static TheoryData<int> Lengths => [0, 1, 4096, 65_536, 65_537, 200_000, 3_000_003];
+
+    public void Dispose() => _folder.Dispose();
+
+    [Theory]
+    [MemberData(nameof(Lengths))]
+    public async Task EveryReader_WhileItIsWrittenAndAfterwards_GetsEveryByte(int length)
+    {
+        byte[] content = Pattern.Bytes(length);
+        CheckedPool pool = new();
+        FileBufferingPipe pipe = new(Options(pool: pool));
+        Task<byte[]>[] during = [.. Offsets(length).Select(offset => Task.Run(() => ReadAllAsync(pipe.OpenReader(offset)), _stop))];
+        Task<byte[]> forward = Task.Run(() => ReadAllAsync(pipe.Reader), _stop);
+        await WriteAsync(pipe, content, 10_007);
+        await pipe.Writer.CompleteAsync();
+        Assert.Equal(length, pipe.Length);
+        Assert.Equal(length > 65_536, pipe.IsInFile);
+        Assert.Equal(content, await forward);
+        foreach ((long offset, Task<byte[]> read) in Offsets(length).Zip(during))
+        {
+            Assert.Equal(content[(int)offset..], await read);
+            Assert.Equal(content[(int)offset..], await ReadAllAsync(pipe.OpenReader(offset)));
+        }
+
+        using MemoryStream copy = new();
+        Stream stream = pipe.AsStream();
+        await stream.CopyToAsync(copy, _stop);
+        Assert.Equal(content, copy.ToArray());
+        stream.Position = length / 2;
+        byte[] half = new byte[length - (length / 2)];
+        stream.ReadExactly(half);
+        Assert.Equal(content[(length / 2)..], half);
+        Assert.Equal(0, await stream.ReadAsync(half, _stop));
+        await pipe.DisposeAsync();
+        Assert.Empty(Directory.EnumerateFileSystemEntries(_folder.Path));
+        Assert.Equal(0, pool.ReturnedTwice);
+        Assert.Equal(0, pool.ReturnedPinned);
+        await Eventually.TrueAsync(() => pool.Rented == 0);
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Writer_NobodyReads_DoesNotWait(bool keeps)
+    {
+        byte[] content = Pattern.Bytes(10_000_000);
+        await using FileBufferingPipe pipe = new(Options(keeps: keeps));
+        await WriteAsync(pipe, content, 64 * 1024);
+        await pipe.Writer.CompleteAsync();
+        Assert.Equal(content, await ReadAllAsync(pipe.Reader));
+    }
+
+    [Fact]
+    public async Task OpenReader_BehindWhatIsWritten_WaitsForItsByte()
+    {
+        await using FileBufferingPipe pipe = new(Options());
+        PipeReader reader = pipe.OpenReader(5);
+        await pipe.Writer.WriteAsync(new byte[] { 0, 1, 2, 3, 4 }, _stop);
+        ValueTask<ReadResult> read = reader.ReadAsync(_stop);
+        Assert.False(read.IsCompleted);
+        await pipe.Writer.WriteAsync(new byte[] { 5, 6 }, _stop);
+        ReadResult result = await read;
+        Assert.Equal([5, 6], result.Buffer.ToArray());
+        Assert.False(result.IsCompleted);
+        reader.AdvanceTo(result.Buffer.End);
+        PipeReader far = pipe.OpenReader(100);
+        await pipe.Writer.CompleteAsync();
+        Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
+        Assert.True((await far.ReadAsync(_stop)).IsCompleted);
+    }
+
+    [Theory]
+    [InlineData(10)]
+    [InlineData(300_000)]
+    public async Task WriterCompletesWithAnError_EachReaderGetsEveryByteAndThenTheError(int length)
+    {
+        byte[] content = Pattern.Bytes(length);
+        await using FileBufferingPipe pipe = new(Options());
+        PipeReader waiting = pipe.OpenReader(length);
+        Task<ReadResult> pending = waiting.ReadAsync(_stop).AsTask();
+        await WriteAsync(pipe, content, 10_000);
+        await pipe.Writer.CompleteAsync(new InvalidDataException("broken"));
+        Assert.Equal("broken", (await Assert.ThrowsAsync<InvalidDataException>(() => pending)).Message);
+        foreach (PipeReader reader in new[] { pipe.Reader, pipe.OpenReader(0), pipe.OpenReader(length / 2) })
+        {
+            ArrayBufferWriter<byte> read = new();
+            await Assert.ThrowsAsync<InvalidDataException>(() => ReadAllAsync(reader, read));
+            Assert.Equal(content[^read.WrittenCount..], read.WrittenSpan.ToArray());
+            Assert.True(read.WrittenCount >= length / 2);
+        }
+
+        using MemoryStream copy = new();
+        await Assert.ThrowsAsync<InvalidDataException>(() => pipe.AsStream().CopyToAsync(copy, _stop));
+        await Assert.ThrowsAsync<InvalidDataException>(async () => await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop));
+    }
+
+    [Fact]
+    public async Task MaxLength_OneByteMore_EndsWriterAndReaders()
+    {
+        await using FileBufferingPipe pipe = new(new() { MaxLength = 5, Folder = _folder.Path });
+        await pipe.Writer.WriteAsync(new byte[5], _stop);
+        BufferTooLongException e = await Assert.ThrowsAsync<BufferTooLongException>(
+            async () => await pipe.Writer.WriteAsync(new byte[1], _stop));
+        Assert.Equal(5, e.MaxLength);
+        Assert.Contains("5 bytes", e.Message, StringComparison.Ordinal);
+        await Assert.ThrowsAsync<BufferTooLongException>(async () => await pipe.Writer.FlushAsync(_stop));
+        ArrayBufferWriter<byte> read = new();
+        await Assert.ThrowsAsync<BufferTooLongException>(() => ReadAllAsync(pipe.Reader, read));
+        Assert.Equal(5, read.WrittenCount);
+        await Assert.ThrowsAsync<BufferTooLongException>(async () => await pipe.Writer.CompleteAsync());
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task FolderMissing_WriterAndReadersGetTheSameClearError(bool isFile)
+    {
+        string missing = isFile ? _folder.File("f", [1]) : _folder.File("missing");
+        CheckedPool pool = new();
+        FileBufferingPipe pipe = new(new() { Folder = missing, Pool = pool });
+        await pipe.Writer.WriteAsync(new byte[65_536], _stop);
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await pipe.Writer.WriteAsync(new byte[1], _stop));
+        Assert.Contains(missing, e.Message, StringComparison.Ordinal);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await pipe.Writer.CompleteAsync()));
+        ArrayBufferWriter<byte> read = new();
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => ReadAllAsync(pipe.Reader, read)));
+        Assert.Equal(65_537, read.WrittenCount);
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => pipe.AsStream().CopyToAsync(Stream.Null, _stop)));
+        await pipe.DisposeAsync();
+        await Eventually.TrueAsync(() => pool.Rented == 0);
+    }
+
+    [Fact]
+    public async Task NotKept_ConsumedMemoryIsGivenBack()
+    {
+        CheckedPool pool = new();
+        await using FileBufferingPipe pipe = new(Options(keeps: false, pool: pool));
+        byte[] content = Pattern.Bytes(1000);
+        for (int i = 0; i < 1000; i++)
+        {
+            await pipe.Writer.WriteAsync(content, _stop);
+            ReadResult result = await pipe.Reader.ReadAsync(_stop);
+            Assert.Equal(content, result.Buffer.ToArray());
+            pipe.Reader.AdvanceTo(result.Buffer.End);
+        }
+
+        Assert.False(pipe.IsInFile);
+        Assert.InRange(pool.Rented, 0, 2);
+        Assert.Throws<InvalidOperationException>(() => pipe.OpenReader());
+        Assert.Throws<InvalidOperationException>(pipe.AsStream);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop));
+        await pipe.Reader.CompleteAsync();
+        Assert.True((await pipe.Writer.WriteAsync(content, _stop)).IsCompleted);
+    }
+
+    [Fact]
+    public async Task CancelPendingRead_AndTheToken_LoseNothing()
+    {
+        await using FileBufferingPipe pipe = new(Options());
+        Task<ReadResult> read = pipe.Reader.ReadAsync(_stop).AsTask();
+        pipe.Reader.CancelPendingRead();
+        Assert.True((await read).IsCanceled);
+        using CancellationTokenSource source = new();
+        read = pipe.Reader.ReadAsync(source.Token).AsTask();
+        await source.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read);
+        byte[] content = Pattern.Bytes(300_000);
+        await WriteAsync(pipe, content, 300_000);
+        await pipe.Writer.CompleteAsync();
+        pipe.Reader.CancelPendingRead();
+        Assert.True((await pipe.Reader.ReadAsync(_stop)).IsCanceled);
+        PipeReader reader = pipe.OpenReader();
+        reader.CancelPendingRead();
+        ReadResult canceled = await reader.ReadAsync(_stop);
+        Assert.True(canceled.IsCanceled);
+        reader.AdvanceTo(canceled.Buffer.Start);
+        Assert.Equal(content, await ReadAllAsync(reader));
+    }
+
+    [Fact]
+    public async Task Dispose_CallsThatWait_EndAtOnce()
+    {
+        CheckedPool pool = new();
+        FileBufferingPipe pipe = new(Options(pool: pool));
+        await WriteAsync(pipe, new byte[100], 100);
+        PipeReader held = pipe.OpenReader();
+        _ = await held.ReadAsync(_stop);
+        Task<ReadResult> read = pipe.OpenReader(100).ReadAsync(_stop).AsTask();
+        Stream stream = pipe.AsStream();
+        stream.Position = 100;
+        Task<int> streamRead = stream.ReadAsync(new byte[1], _stop).AsTask();
+        pipe.Dispose();
+        await Assert.ThrowsAnyAsync<InvalidOperationException>(() => read);
+        await Assert.ThrowsAsync<ObjectDisposedException>(() => streamRead);
+        await Assert.ThrowsAsync<ObjectDisposedException>(async () => await pipe.Writer.FlushAsync(_stop));
+        Assert.Throws<ObjectDisposedException>(() => pipe.OpenReader());
+        await pipe.DisposeAsync();
+        Assert.Equal(0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedTwice);
+    }
+
+    [Fact]
+    public async Task Calls_InTheWrongOrder_ThrowAndHarmNothing()
+    {
+        await using FileBufferingPipe pipe = new(Options());
+        Task<ReadResult> read = pipe.Reader.ReadAsync(_stop).AsTask();
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await pipe.Reader.ReadAsync(_stop));
+        Assert.Throws<InvalidOperationException>(() => pipe.Reader.TryRead(out _));
+        await pipe.Writer.WriteAsync(new byte[] { 1, 2, 3 }, _stop);
+        ReadResult result = await read;
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await pipe.Reader.ReadAsync(_stop));
+        Assert.Throws<InvalidOperationException>(() => pipe.Reader.AdvanceTo(new ReadOnlySequence<byte>(new byte[1]).End));
+        pipe.Reader.AdvanceTo(result.Buffer.GetPosition(1));
+        Assert.Equal([2, 3], (await pipe.Reader.ReadAsync(_stop)).Buffer.ToArray());
+        await pipe.Writer.CompleteAsync();
+        Assert.Throws<InvalidOperationException>(() => pipe.Writer.GetMemory());
+        await pipe.Reader.CompleteAsync();
+        Assert.Throws<InvalidOperationException>(() => pipe.Reader.TryRead(out _));
+        Assert.Throws<ArgumentOutOfRangeException>(() => pipe.OpenReader(-1));
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FileBufferingPipe(new() { MemoryThreshold = -1 }));
+        Assert.Throws<ArgumentOutOfRangeException>(() => new FileBufferingPipe(new() { MaxLength = -1 }));
+        Assert.Throws<ArgumentException>(() => new FileBufferingPipe(new() { Folder = "" }));
+    }
+
+    [Theory]
+    [InlineData(10, false)]
+    [InlineData(200_000, false)]
+    [InlineData(200_000, true)]
+    [InlineData(3_000_000, true)]
+    public async Task SaveAsync_MakesAFileOfEverything(int length, bool isDurable)
+    {
+        byte[] content = Pattern.Bytes(length);
+        await using FileBufferingPipe pipe = new(Options());
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop));
+        await WriteAsync(pipe, content, 10_000);
+        await pipe.Writer.CompleteAsync();
+        FilePipeWriterOptions options = new() { FlushGuarantee = isDurable ? FlushGuarantee.Durable : FlushGuarantee.WriteBehind };
+        string path = _folder.File("f", [1]);
+        await pipe.SaveAsync(path, options, _stop);
+        Assert.Equal(content, await File.ReadAllBytesAsync(path, _stop));
+        string second = _folder.File("g");
+        await pipe.SaveAsync(second, new() { Mode = FileMode.CreateNew }, _stop);
+        Assert.Equal(content, await File.ReadAllBytesAsync(second, _stop));
+        await Assert.ThrowsAsync<FileExistsException>(
+            async () => await pipe.SaveAsync(second, new() { Mode = FileMode.CreateNew }, _stop));
+        Assert.Equal(content, await ReadAllAsync(pipe.Reader));
+        Assert.Equal(2, Directory.GetFiles(_folder.Path).Length);
+        if (OperatingSystem.IsLinux())
+        {
+            Assert.Equal(File.GetUnixFileMode(_folder.File("new", [])), File.GetUnixFileMode(second));
+        }
+    }
+
+    [Fact]
+    public async Task SaveAsync_TheSameFileSystem_CopiesNothing()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there a file without a name can get one.");
+        NamedCalls calls = new();
+        await using FileBufferingPipe pipe = new(Options(), calls);
+        await WriteAsync(pipe, Pattern.Bytes(200_000), 10_000);
+        await pipe.Writer.CompleteAsync();
+        await pipe.SaveAsync(_folder.File("f"), new() { UnixCreateMode = UnixFileMode.UserRead }, _stop);
+        Assert.Equal(1, calls.Links);
+        Assert.Equal(UnixFileMode.UserRead, File.GetUnixFileMode(_folder.File("f")));
+        Assert.Equal(200_000, new FileInfo(_folder.File("f")).Length);
+        Assert.Equal(1, calls.Made);
+    }
+
+    private static IEnumerable<long> Offsets(int length) => new long[] { 0, 1, length / 2, length }.Where(offset => offset <= length);
+
+    private FileBufferingPipeOptions Options(bool keeps = true, CheckedPool? pool = null)
+        => new() { Folder = _folder.Path, Keep = keeps, Pool = pool };
+
+    private async Task WriteAsync(FileBufferingPipe pipe, byte[] content, int size)
+    {
+        for (int at = 0; at < content.Length; at += size)
+        {
+            await pipe.Writer.WriteAsync(content.AsMemory(at, Math.Min(size, content.Length - at)), _stop);
+        }
+    }
+
+    private async Task<byte[]> ReadAllAsync(PipeReader reader)
+    {
+        ArrayBufferWriter<byte> read = new();
+        await ReadAllAsync(reader, read);
+        await reader.CompleteAsync();
+        return read.WrittenSpan.ToArray();
+    }
+
+    private async Task ReadAllAsync(PipeReader reader, ArrayBufferWriter<byte> read)
+    {
+        while (true)
+        {
+            ReadResult result = await reader.ReadAsync(_stop);
+            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
+            {
+                read.Write(memory.Span);
+            }
+
+            reader.AdvanceTo(result.Buffer.End);
+            if (result.IsCompleted)
+            {
+                return;
+            }
+        }
+    }
+
+    private sealed class NamedCalls : UnixCalls
+    {
+        internal int Links { get; private set; }
+
+        internal int Made { get; private set; }
+
+        internal override long LinkNameless(Microsoft.Win32.SafeHandles.SafeFileHandle file, in UnixName name)
+        {
+            Links++;
+            return base.LinkNameless(file, name);
+        }
+
+        internal override long MakeNameless(in UnixName name, int flags, uint mode)
+        {
+            Made++;
+            return base.MakeNameless(name, flags, mode);
+        }
+    }
+}
