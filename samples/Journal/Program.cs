@@ -34,10 +34,10 @@ try
     return args switch
     {
         ["append", string folder] => await AppendAsync(folder),
-        ["dump", string folder] => await DumpAsync(folder, from: 0, follow: false, interrupted.Token),
+        ["dump", string folder] => await DumpAsync(folder, Journal.Oldest, follow: false, interrupted.Token),
         ["dump", string folder, string from] when long.TryParse(from, NumberStyles.None, CultureInfo.InvariantCulture, out long first)
             => await DumpAsync(folder, first, follow: false, interrupted.Token),
-        ["follow", string folder] => await DumpAsync(folder, from: 0, follow: true, interrupted.Token),
+        ["follow", string folder] => await DumpAsync(folder, Journal.Oldest, follow: true, interrupted.Token),
         ["verify", string folder] => await VerifyAsync(folder, interrupted.Token),
         ["repair", string folder] => await RepairAsync(folder, interrupted.Token),
         ["bench", .. string[] options] => await BenchAsync(options),
@@ -53,7 +53,7 @@ catch (OperationCanceledException)
 {
     return 130;
 }
-catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException)
+catch (Exception e) when (e is IOException or UnauthorizedAccessException or NotSupportedException or ArgumentOutOfRangeException)
 {
     return Refuse($"Journal: {e.Message}");
 }

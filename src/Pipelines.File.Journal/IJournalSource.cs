@@ -9,8 +9,10 @@ internal interface IJournalSource
     /// <summary>The segment that follows; <see langword="null"/> if there is none yet.</summary>
     SegmentFile? NextOf(SegmentFile segment);
 
-    /// <summary>Whether there is a segment whose first record has this number. It is quick, however many segments there are.</summary>
-    bool HasSegment(long first);
+    /// <summary>
+    /// Whether there is a segment whose first record has this number, behind another one. It is quick, however many segments there are.
+    /// </summary>
+    bool HasNext(SegmentFile segment, long first);
 
     /// <summary>
     /// The number of the first record that is not committed; <see langword="null"/> if only the records themselves tell.
@@ -26,5 +28,8 @@ internal interface IJournalSource
     /// <summary>
     /// Waits until there may be more than the records before <paramref name="sequence"/>. <see langword="false"/>: there will never be.
     /// </summary>
-    ValueTask<bool> WaitAsync(long sequence, CancellationToken cancellationToken);
+    /// <param name="sequence">The number of the record that is wanted.</param>
+    /// <param name="looks">How often there was none.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    ValueTask<bool> WaitAsync(long sequence, int looks, CancellationToken cancellationToken);
 }

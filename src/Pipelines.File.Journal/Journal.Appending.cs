@@ -1,5 +1,4 @@
 using System.Buffers;
-using System.Diagnostics.CodeAnalysis;
 using System.Runtime.CompilerServices;
 
 namespace Pipelines.File;
@@ -13,25 +12,39 @@ public sealed partial class Journal
     // How many are in it, readable without the lock.
     private int _queued;
 
+    // The bytes of their records; the lock guards it.
+    private long _queuedBytes;
+
     // The bytes of all records that were taken; the lock guards it.
     private long _appendedBytes;
 
-    // Interlocked, and only ever larger: the number behind the last committed record, and the bytes up to there.
+    // Interlocked, and only ever larger until the journal is opened again: the number behind the last committed record, and the bytes up
+    // to there.
     private long _committed;
     private long _committedBytes;
 
-    // Interlocked: how often a committed record was the first one of those that waited together.
-    private long _rounds;
+    // Interlocked: the number behind the records that wait together with the one that was committed last.
     private long _roundEnd;
+
+    // Interlocked: when the lock was looked at.
+    private long _lookedAtLock;
 
     // Completed when more is committed, or when nothing will be; null if nobody waits.
     private TaskCompletionSource? _committedSignal;
+
+    // What became of an attempt to append.
+    private enum Attempt
+    {
+        Taken,
+        NoRoom,
+        Conflict,
+    }
 
     /// <summary>
     /// Appends a record. Completes when it and all records before it are on the device, or as
     /// <see cref="JournalOptions.FlushGuarantee"/> says.
     /// </summary>
-    /// <param name="record">The bytes. Do not change them until the call has completed.</param>
+    /// <param name="record">The bytes. They are copied before this method returns.</param>
     /// <param name="cancellationToken">
     /// Ends the wait: <see cref="JournalAppendCanceledException.MayAppear"/> says whether the journal has taken the record.
     /// </param>
@@ -43,15 +56,7 @@ public sealed partial class Journal
     /// A write or a sync has failed, in this append or an earlier one. The journal takes no more records until it is opened again.
     /// </exception>
     public ValueTask<long> AppendAsync(ReadOnlyMemory<byte> record, CancellationToken cancellationToken = default)
-    {
-        if (record.Length > _options.MaxRecordLength)
-        {
-            throw new ArgumentOutOfRangeException(
-                nameof(record), record.Length, $"The record is longer than MaxRecordLength, {_options.MaxRecordLength} bytes.");
-        }
-
-        return BeginAppendAsync(record, null, cancellationToken);
-    }
+        => BeginAppend(Copy(record), isTry: false, cancellationToken, out _);
 
     /// <summary>
     /// Appends a record that <paramref name="write"/> writes, for example a serializer. It is called once, before this method returns, on
@@ -77,95 +82,240 @@ public sealed partial class Journal
             throw;
         }
 
-        return BeginAppendAsync(buffer.Written, buffer, cancellationToken);
+        return BeginAppend(
+            new PendingAppend(buffer, null, null, Crc32C.Append(0, buffer.Written.Span), null), isTry: false, cancellationToken, out _);
     }
 
-    private ValueTask<long> BeginAppendAsync(ReadOnlyMemory<byte> record, RecordBuffer? buffer, CancellationToken cancellationToken)
+    /// <summary>
+    /// Appends records that are there whole or not at all, after a crash, too, and with no other one between them.
+    /// </summary>
+    /// <param name="records">One record at least, at most 1 GiB together. They are copied before this method returns.</param>
+    /// <param name="expectedSequence">
+    /// The number that the first one must get, for example behind what the caller has read: if others have come before,
+    /// <see cref="JournalConflictException"/> is thrown, and nothing is appended. <see langword="null"/>: any.
+    /// </param>
+    /// <param name="cancellationToken">As of <see cref="AppendAsync(ReadOnlyMemory{byte}, CancellationToken)"/>.</param>
+    /// <returns>The sequence number of the first one.</returns>
+    /// <exception cref="ArgumentException">There is no record, or they are longer than 1 GiB together.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">A record is longer than <see cref="JournalOptions.MaxRecordLength"/>.</exception>
+    /// <exception cref="JournalConflictException">The next record has another number than expected.</exception>
+    /// <inheritdoc cref="AppendAsync(ReadOnlyMemory{byte}, CancellationToken)" path="/exception[position() > 1]"/>
+    public ValueTask<long> AppendBatchAsync(
+        IReadOnlyList<ReadOnlyMemory<byte>> records, long? expectedSequence = null, CancellationToken cancellationToken = default)
     {
+        ArgumentNullException.ThrowIfNull(records);
+        int count = records.Count;
+        if (count == 0)
+        {
+            throw new ArgumentException("A batch has one record at least.", nameof(records));
+        }
+
+        RecordBuffer buffer = RecordBuffer.Rent(JournalFormat.MaxRecordLength);
+        try
+        {
+            int[] ends = new int[count];
+            uint[] crcs = new uint[count];
+            for (int i = 0; i < count; i++)
+            {
+                ReadOnlyMemory<byte> record = records[i];
+                ThrowIfTooLong(record.Length, nameof(records));
+                if (record.Length > JournalFormat.MaxRecordLength - buffer.Length)
+                {
+                    throw new ArgumentException("A batch has 1 GiB at most.", nameof(records));
+                }
+
+                int start = buffer.Length;
+                buffer.Append(record.Span);
+                ends[i] = buffer.Length;
+                crcs[i] = Crc32C.Append(0, buffer.Written.Span[start..]);
+            }
+
+            return BeginAppend(new PendingAppend(buffer, ends, crcs, 0, expectedSequence), isTry: false, cancellationToken, out _);
+        }
+        catch
+        {
+            buffer.Return();
+            throw;
+        }
+    }
+
+    /// <summary>
+    /// Appends a record unless <see cref="JournalOptions.PauseAppendThreshold"/> bytes wait already. For callers that would rather drop or
+    /// refuse something than wait.
+    /// </summary>
+    /// <param name="record">The bytes. They are copied before this method returns.</param>
+    /// <param name="appended">What <see cref="AppendAsync(ReadOnlyMemory{byte}, CancellationToken)"/> returns. Await it.</param>
+    /// <returns><see langword="false"/>: the queue is full, and nothing was appended.</returns>
+    /// <exception cref="ArgumentOutOfRangeException">The record is longer than <see cref="JournalOptions.MaxRecordLength"/>.</exception>
+    public bool TryAppend(ReadOnlyMemory<byte> record, out ValueTask<long> appended)
+    {
+        appended = BeginAppend(Copy(record), isTry: true, CancellationToken.None, out bool isFull);
+        return !isFull;
+    }
+
+    private void ThrowIfTooLong(int length, string name)
+    {
+        if (length > _options.MaxRecordLength)
+        {
+            throw new ArgumentOutOfRangeException(
+                name, length, $"The record is longer than MaxRecordLength, {_options.MaxRecordLength} bytes.");
+        }
+    }
+
+    /// <summary>
+    /// Takes a copy: the caller's memory may throw, and may change, and must do neither under the lock or behind its checksum.
+    /// </summary>
+    private PendingAppend Copy(ReadOnlyMemory<byte> record)
+    {
+        ThrowIfTooLong(record.Length, nameof(record));
+        RecordBuffer buffer = RecordBuffer.Rent(_options.MaxRecordLength);
+        try
+        {
+            buffer.Append(record.Span);
+        }
+        catch
+        {
+            buffer.Return();
+            throw;
+        }
+
+        return new PendingAppend(buffer, null, null, Crc32C.Append(0, buffer.Written.Span), null);
+    }
+
+    private ValueTask<long> BeginAppend(in PendingAppend pending, bool isTry, CancellationToken cancellationToken, out bool isFull)
+    {
+        isFull = false;
         if (cancellationToken.IsCancellationRequested)
         {
-            buffer?.Return();
+            pending.Buffer.Return();
             return ValueTask.FromException<long>(new JournalAppendCanceledException(mayAppear: false, cancellationToken));
         }
 
-        uint crc = Crc32C.Append(_seed, record.Span);
+        LookAtLock();
         QueuedAppend? queued = null;
-        TakenAppend taken;
+        Exception? error;
+        TakenAppend taken = default;
         lock (_gate)
         {
-            if (ErrorLocked() is { } error)
+            error = ErrorLocked();
+            if (error is null && isTry)
             {
-                buffer?.Return();
-                return ValueTask.FromException<long>(error);
+                long waiting = _appendedBytes - Volatile.Read(ref _committedBytes) + _queuedBytes;
+                isFull = waiting > 0 && waiting + pending.Size > _options.PauseAppendThreshold;
             }
 
-            if (_queue.Count > 0 || !TryTakeLocked(record.Span, crc, out taken))
+            if (error is null && !isFull)
             {
-                taken = default;
-                queued = new QueuedAppend(record, crc);
-                EnqueueLocked(queued);
+                Attempt attempt = _queue.Count > 0 ? Attempt.NoRoom : TryTakeLocked(pending, out taken, out error);
+                if (attempt == Attempt.NoRoom && error is null)
+                {
+                    EnqueueLocked(queued = new QueuedAppend(pending));
+                }
             }
         }
 
         if (queued is not null)
         {
-            return CommitQueuedAsync(queued, buffer, cancellationToken);
+            return Measured(CommitQueuedAsync(queued, cancellationToken));
         }
 
-        buffer?.Return();
-        return cancellationToken.CanBeCanceled && !taken.Flush.IsCompleted
-            ? CommitUntilCanceledAsync(CommitAsync(taken).AsTask(), cancellationToken) : CommitAsync(taken);
+        pending.Buffer.Return();
+        return isFull ? default
+            : error is not null ? ValueTask.FromException<long>(error)
+            : Measured(cancellationToken.CanBeCanceled && !taken.Flush.IsCompleted
+                ? CommitUntilCanceledAsync(CommitAsync(taken).AsTask(), cancellationToken) : CommitAsync(taken));
     }
 
     /// <summary>
-    /// Gives a record the next number and hands it to the writer. <see langword="false"/>: there is no room for it now.
+    /// Looks, once in a tick of the clock, whether the folder's lock is still what the journal has: a second writer could write into the
+    /// same segment. None of the records that come then is acknowledged.
     /// </summary>
-    private bool TryTakeLocked(ReadOnlySpan<byte> record, uint crc, out TakenAppend taken)
+    private void LookAtLock()
+    {
+        long now = Environment.TickCount64;
+        if (Interlocked.Exchange(ref _lookedAtLock, now) != now && !_fileLock.IsInPlace && _closing is null)
+        {
+            Fail(JournalFolder.NotInPlace(_fileLock));
+        }
+    }
+
+    private ValueTask<long> Measured(ValueTask<long> append)
+        => !append.IsCompleted && JournalMetrics.IsAppendMeasured ? JournalMetrics.MeasureAsync(append, Name) : append;
+
+    /// <summary>Gives records the next numbers and hands them to the writer.</summary>
+    private Attempt TryTakeLocked(in PendingAppend pending, out TakenAppend taken, out Exception? error)
     {
         taken = default;
-        long size = JournalFormat.SizeOf(record.Length);
-        long pending = _appendedBytes - Volatile.Read(ref _committedBytes);
-        if (_isRolling || (pending > 0 && pending + size > _options.PauseAppendThreshold))
+        error = null;
+        long size = pending.Size;
+        long waiting = _appendedBytes - Volatile.Read(ref _committedBytes);
+        if (_isRolling || (waiting > 0 && waiting + size > _options.PauseAppendThreshold))
         {
-            return false;
+            return Attempt.NoRoom;
+        }
+
+        if (pending.Expected is { } expected && expected != _next)
+        {
+            error = new JournalConflictException(expected, _next);
+            return Attempt.Conflict;
+        }
+
+        if (_next > long.MaxValue - pending.Count)
+        {
+            error = new InvalidOperationException("The journal has no more sequence numbers.");
+            return Attempt.Conflict;
         }
 
         if (!_active.HasRoom(_next, size, _options.SegmentSize))
         {
             BeginSegmentLocked();
-            return false;
+            return Attempt.NoRoom;
         }
 
         AddZerosLocked(size);
         if (!_active.HasBlocks(size))
         {
-            return false;
+            return Attempt.NoRoom;
         }
 
         PrepareLocked();
-
         try
         {
-            _crc = _active.Write(record, crc, isStatement: false, _crc, UncommittedLocked(), _next);
-            _appendedBytes += size;
-            taken = new TakenAppend(_next, _appendedBytes, _active.FlushAsync(_options.FlushGuarantee));
-            Volatile.Write(ref _next, _next + 1);
-            return true;
+            taken = WriteLocked(pending, size);
+            return Attempt.Taken;
         }
         catch (Exception e)
         {
-            // The writer may have a part of the record, so it must not write more.
-            throw FailLocked(e);
+            // The writer may have a part of the records, so it must not write more.
+            error = FailLocked(e);
+            return Attempt.Conflict;
         }
     }
 
-    /// <summary>How many records directly before the next one may not be on the device.</summary>
-    private uint UncommittedLocked()
+    private TakenAppend WriteLocked(in PendingAppend pending, long size)
+    {
+        long first = _next;
+        uint crc = _crc;
+        for (int i = 0; i < pending.Count; i++)
+        {
+            crc = _active.Write(pending[i], new RecordHeader(
+                0, 0, IsStatement: false, pending.CrcOf(i), crc, UncommittedLocked(first + i), (uint)(pending.Count - 1 - i), first + i));
+        }
+
+        _crc = crc;
+        _appendedBytes += size;
+        Volatile.Write(ref _next, first + pending.Count);
+        return new TakenAppend(
+            first, pending.Count, _appendedBytes, _generation, JournalMetrics.Now(), _active.FlushAsync(_options.FlushGuarantee));
+    }
+
+    /// <summary>How many records directly before this one may not be on the device: whole batches.</summary>
+    private uint UncommittedLocked(long sequence)
     {
         // The records of earlier segments are on the device, whatever the guarantee.
         long proven = _options.FlushGuarantee == FlushGuarantee.Durable
             ? Math.Max(Volatile.Read(ref _committed), _active.File.First) : Math.Max(_opened, _active.File.First);
-        return (uint)Math.Min(_next - proven, uint.MaxValue);
+        return (uint)Math.Min(sequence - proven, uint.MaxValue);
     }
 
     [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
@@ -177,14 +327,14 @@ public sealed partial class Journal
         }
         catch (Exception e)
         {
-            throw Fail(e);
+            throw Fail(e, taken.Generation);
         }
 
         OnCommitted(taken);
         return taken.Sequence;
     }
 
-    private async ValueTask<long> CommitQueuedAsync(QueuedAppend queued, RecordBuffer? buffer, CancellationToken cancellationToken)
+    private async ValueTask<long> CommitQueuedAsync(QueuedAppend queued, CancellationToken cancellationToken)
     {
         try
         {
@@ -193,7 +343,7 @@ public sealed partial class Journal
             {
                 return await commit.WaitAsync(cancellationToken).ConfigureAwait(false);
             }
-            catch (OperationCanceledException)
+            catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
             {
                 bool mayAppear;
                 lock (_gate)
@@ -213,7 +363,7 @@ public sealed partial class Journal
         finally
         {
             // After a cancellation the journal does not use the bytes any more, either: it has copied them, or it never will.
-            buffer?.Return();
+            queued.Pending.Buffer.Return();
         }
     }
 
@@ -226,7 +376,7 @@ public sealed partial class Journal
         {
             return await commit.WaitAsync(cancellationToken).ConfigureAwait(false);
         }
-        catch (OperationCanceledException)
+        catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
         {
             if (commit.IsCompleted)
             {
@@ -246,13 +396,20 @@ public sealed partial class Journal
 
     private void OnCommitted(TakenAppend taken)
     {
+        long next = taken.Sequence + taken.Count;
         if (taken.Sequence >= Volatile.Read(ref _roundEnd))
         {
-            Raise(ref _roundEnd, NextSequence);
-            Interlocked.Increment(ref _rounds);
+            long end = NextSequence;
+            Raise(ref _roundEnd, end);
+            _meter.OnRound(end - taken.Sequence, taken.Started);
         }
 
-        Raise(ref _committed, taken.Sequence + 1);
+        if (taken.Generation != _generation)
+        {
+            return;
+        }
+
+        Raise(ref _committed, next);
         Raise(ref _committedBytes, taken.Bytes);
         if (Volatile.Read(ref _committedSignal) is not null)
         {
@@ -277,6 +434,7 @@ public sealed partial class Journal
     private void EnqueueLocked(QueuedAppend queued)
     {
         _queue.Enqueue(queued);
+        _queuedBytes += queued.Size;
 
         // A commit that has not seen the number is seen here: both sides write first and read then.
         Interlocked.Increment(ref _queued);
@@ -292,12 +450,10 @@ public sealed partial class Journal
         }
     }
 
-    [SuppressMessage("Design", "CA1031:Do not catch general exception types",
-        Justification = "The journal has failed and keeps the error.")]
     private void ReleaseLocked()
     {
-        long pending = _appendedBytes - Volatile.Read(ref _committedBytes);
-        if (pending > _options.PauseAppendThreshold / 2 || _error is not null)
+        long waiting = _appendedBytes - Volatile.Read(ref _committedBytes);
+        if (waiting > _options.PauseAppendThreshold / 2 || _error is not null)
         {
             return;
         }
@@ -306,21 +462,21 @@ public sealed partial class Journal
         {
             if (!queued.IsCanceled)
             {
-                TakenAppend taken;
-                try
+                Attempt attempt = TryTakeLocked(queued.Pending, out TakenAppend taken, out Exception? error);
+                if (attempt == Attempt.NoRoom || _error is not null)
                 {
-                    if (!TryTakeLocked(queued.Record.Span, queued.Crc, out taken))
-                    {
-                        return;
-                    }
-                }
-                catch (Exception)
-                {
-                    // All that wait have this error now.
+                    // All that wait have the error, if there is one.
                     return;
                 }
 
-                queued.Take(taken);
+                if (error is not null)
+                {
+                    queued.Fail(error);
+                }
+                else
+                {
+                    queued.Take(taken);
+                }
             }
 
             DequeueLocked();
@@ -329,7 +485,7 @@ public sealed partial class Journal
 
     private void DequeueLocked()
     {
-        _queue.Dequeue();
+        _queuedBytes -= _queue.Dequeue().Size;
         Interlocked.Decrement(ref _queued);
     }
 
@@ -338,11 +494,14 @@ public sealed partial class Journal
         => _closing is not null ? new ObjectDisposedException(nameof(Journal), "The journal is closed.")
             : _error is not null ? Failed(_error) : null;
 
-    private IOException Fail(Exception error)
+    private IOException Fail(Exception error) => Fail(error, _generation);
+
+    private IOException Fail(Exception error, int generation)
     {
         lock (_gate)
         {
-            return FailLocked(error);
+            // What has failed before the journal was opened again is the caller's alone.
+            return generation == _generation ? FailLocked(error) : Failed(error);
         }
     }
 
@@ -359,7 +518,11 @@ public sealed partial class Journal
 
             Interlocked.Exchange(ref _queued, 0);
             _queue.Clear();
+            _queuedBytes = 0;
             SignalCommitted();
+
+            // A logger is somebody else's code: not under the lock.
+            _ = Task.Run(() => JournalLog.Failed(_options.Log, error, Name));
         }
 
         return Failed(_error);

@@ -1,15 +1,19 @@
 using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
 
 namespace Pipelines.File;
 
 /// <content>Reads what is committed, while it is written.</content>
 public sealed partial class Journal : IJournalSource
 {
+    // Completed when a segment is sealed, or when none will be; null if nobody waits.
+    private TaskCompletionSource? _sealedSignal;
+
     SegmentFile[] IJournalSource.Segments => _segments;
 
     SegmentFile? IJournalSource.NextOf(SegmentFile segment) => SegmentFile.Next(_segments, segment);
 
-    bool IJournalSource.HasSegment(long first) => Array.Exists(_segments, segment => segment.First == first);
+    bool IJournalSource.HasNext(SegmentFile segment, long first) => SegmentFile.Next(_segments, segment) is not null;
 
     long? IJournalSource.Limit => Volatile.Read(ref _committed);
 
@@ -17,23 +21,85 @@ public sealed partial class Journal : IJournalSource
     /// Reads records in order, in batches. It returns only records that are committed: with <see cref="FlushGuarantee.Durable"/> they are
     /// on the device. Any number of readers may read at the same time, while records are appended.
     /// </summary>
-    /// <param name="from">The sequence number of the first record; if it was removed, the oldest record that there is.</param>
+    /// <param name="from">
+    /// The sequence number of the first record; <see cref="Oldest"/>: of the oldest one that there is.
+    /// </param>
     /// <param name="follow">
     /// Whether to wait at the end for what is committed next, without a thread, until the journal is closed. If the journal fails, the
     /// reader gets all committed records and then the error.
     /// </param>
     /// <param name="cancellationToken">Ends the wait.</param>
-    /// <exception cref="ArgumentOutOfRangeException"><paramref name="from"/> is negative.</exception>
-    /// <exception cref="InvalidJournalException">A record that was committed is damaged.</exception>
-    /// <exception cref="IOException">
-    /// A file cannot be read; records were removed before they were read; or a followed journal has failed.
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <paramref name="from"/> is less than <see cref="Oldest"/>, or larger than <see cref="NextSequence"/>.
     /// </exception>
+    /// <exception cref="JournalRecordsRemovedException">Records were removed before they were read, or the first one was.</exception>
+    /// <exception cref="InvalidJournalException">A record that was committed is damaged.</exception>
+    /// <exception cref="IOException">A file cannot be read; or a followed journal has failed.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
         long from = 0, bool follow = false, CancellationToken cancellationToken = default)
     {
-        ArgumentOutOfRangeException.ThrowIfNegative(from);
-        return JournalCursor.ReadBatchesAsync(this, from, follow, cancellationToken);
+        ArgumentOutOfRangeException.ThrowIfLessThan(from, Oldest);
+        ArgumentOutOfRangeException.ThrowIfGreaterThan(from, NextSequence);
+        return JournalCursor.ReadAsync(this, from, null, follow, cancellationToken);
+    }
+
+    /// <summary>Reads on from a place, if what was read before it is still there.</summary>
+    /// <param name="from">The place: <see cref="JournalBatch.Position"/>, or what its text was parsed to.</param>
+    /// <param name="follow">As above.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    /// <exception cref="JournalChangedException">
+    /// The place is in another journal, or the journal was repaired, or remade from a copy, and has other records before it.
+    /// </exception>
+    /// <inheritdoc cref="ReadBatchesAsync(long, bool, CancellationToken)"/>
+    public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
+        JournalPosition from, bool follow = false, CancellationToken cancellationToken = default)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(from.Sequence, nameof(from));
+        return from.Sequence <= NextSequence ? JournalCursor.ReadAsync(this, from.Sequence, from, follow, cancellationToken)
+            : throw new JournalChangedException(
+                $"The journal ends before the place: its next record gets the number {NextSequence}, and not {from.Sequence}.");
+    }
+
+    /// <summary>
+    /// Tells of segments that are sealed: nothing is written to their files any more, so that they can be copied or shipped. The segment
+    /// that is written comes when the next one has begun.
+    /// </summary>
+    /// <param name="from">Segments that have only records before this number are left out.</param>
+    /// <param name="follow">Whether to wait for more until the journal is closed or has failed.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    public IAsyncEnumerable<JournalSegment> ReadSealedSegmentsAsync(
+        long from = 0, bool follow = false, CancellationToken cancellationToken = default)
+        => ReadSealedAsync(from, follow, cancellationToken);
+
+    private async IAsyncEnumerable<JournalSegment> ReadSealedAsync(
+        long from, bool follow, [EnumeratorCancellation] CancellationToken cancellationToken)
+    {
+        while (true)
+        {
+            // Made before the question and completed after the answer, so that none is missed.
+            TaskCompletionSource made = new(TaskCreationOptions.RunContinuationsAsynchronously);
+            TaskCompletionSource signal = Interlocked.CompareExchange(ref _sealedSignal, made, null) ?? made;
+            bool isOver = !follow || _isClosed || Error is not null;
+            SegmentFile[] segments = _segments;
+            long sealedBefore = Volatile.Read(ref _sealedBefore);
+            for (int i = 0; i < segments.Length - 1; i++)
+            {
+                if (segments[i + 1].First > from && segments[i + 1].First <= sealedBefore)
+                {
+                    from = segments[i + 1].First;
+                    yield return new JournalSegment(segments[i].Path, segments[i].First, from);
+                }
+            }
+
+            if (isOver)
+            {
+                yield break;
+            }
+
+            await signal.Task.WaitAsync(cancellationToken).ConfigureAwait(false);
+        }
     }
 
     async ValueTask IJournalSource.WriteOutAsync()
@@ -53,6 +119,18 @@ public sealed partial class Journal : IJournalSource
         await (closing ?? Task.CompletedTask).ConfigureAwait(false);
     }
 
+    /// <summary>Puts on the device what was appended so far.</summary>
+    internal async ValueTask SyncAsync()
+    {
+        ValueTask<FlushResult> synced;
+        lock (_gate)
+        {
+            synced = _closing is null && _error is null ? _active.FlushAsync(FlushGuarantee.Durable) : default;
+        }
+
+        await synced.ConfigureAwait(false);
+    }
+
     void IJournalSource.ThrowIfFailed()
     {
         if (Error is { } error)
@@ -61,7 +139,7 @@ public sealed partial class Journal : IJournalSource
         }
     }
 
-    async ValueTask<bool> IJournalSource.WaitAsync(long sequence, CancellationToken cancellationToken)
+    async ValueTask<bool> IJournalSource.WaitAsync(long sequence, int looks, CancellationToken cancellationToken)
     {
         while (true)
         {
@@ -84,5 +162,14 @@ public sealed partial class Journal : IJournalSource
         }
     }
 
-    private void SignalCommitted() => Interlocked.Exchange(ref _committedSignal, null)?.TrySetResult();
+    private void SignalCommitted()
+    {
+        Interlocked.Exchange(ref _committedSignal, null)?.TrySetResult();
+        if (_isClosed || Error is not null)
+        {
+            SignalSealed();
+        }
+    }
+
+    private void SignalSealed() => Interlocked.Exchange(ref _sealedSignal, null)?.TrySetResult();
 }

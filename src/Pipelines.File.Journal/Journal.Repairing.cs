@@ -19,13 +19,14 @@ public sealed partial class Journal
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
         string path = Path.GetFullPath(folder);
-        return new ValueTask<JournalSummary>(Task.Run(() => VerifyAtAsync(path, progress, cancellationToken), cancellationToken));
+        return new ValueTask<JournalSummary>(Task.Run(() => VerifyAt(path, progress, cancellationToken), cancellationToken));
     }
 
     /// <summary>
     /// Cuts a damaged journal before the first record that cannot be read, so that it can be opened again. The segments are copied or moved
-    /// into a folder beside the journal first: <see cref="JournalRepair.SavedIn"/>. If the first segment's header is damaged, nothing is
-    /// left, and the next record gets the number of that segment.
+    /// into a folder beside the journal first: <see cref="JournalRepair.SavedIn"/>. What is appended then has another epoch: readers and
+    /// consumers that have read farther get <see cref="JournalChangedException"/>. If the first segment's header is damaged, nothing is
+    /// left, and the next record gets the number of that segment in a journal with another <see cref="Id"/>.
     /// </summary>
     /// <param name="folder">The journal's folder.</param>
     /// <param name="progress">Told how far it has come; called by several threads, and from the beginning after each cut.</param>
@@ -41,15 +42,14 @@ public sealed partial class Journal
         return new ValueTask<JournalRepair>(Task.Run(() => RepairAtAsync(path, progress, cancellationToken), cancellationToken));
     }
 
-    private static async Task<JournalSummary> VerifyAtAsync(
-        string folder, IProgress<JournalProgress>? progress, CancellationToken cancellationToken)
+    private static JournalSummary VerifyAt(string folder, IProgress<JournalProgress>? progress, CancellationToken cancellationToken)
     {
         while (true)
         {
             SegmentFile? oldest = SegmentFile.In(folder).FirstOrDefault();
             try
             {
-                return Summary(await JournalState.ReadAsync(folder, verifyAll: true, progress, cancellationToken).ConfigureAwait(false));
+                return Summary(JournalState.Read(folder, verifyAll: true, progress, cancellationToken));
             }
             catch (FileNotFoundException) when (SegmentFile.In(folder).FirstOrDefault() != oldest)
             {
@@ -61,7 +61,7 @@ public sealed partial class Journal
     private static async Task<JournalRepair> RepairAtAsync(
         string folder, IProgress<JournalProgress>? progress, CancellationToken cancellationToken)
     {
-        using SafeFileHandle fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
+        using FileLock fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
         InvalidJournalException? damage = null;
         string? saved = null;
         long cut = 0;
@@ -69,8 +69,15 @@ public sealed partial class Journal
         {
             try
             {
-                JournalState state = await JournalState.ReadAsync(folder, verifyAll: true, progress, cancellationToken)
-                    .ConfigureAwait(false);
+                JournalState state = JournalState.Read(folder, verifyAll: true, progress, cancellationToken);
+                if (state.Last is { } last && System.IO.File.Exists(Path.Combine(folder, JournalFormat.RepairName)))
+                {
+                    JournalRecovery.Mend(folder, last, state.Tail, cancellationToken);
+                    SegmentWriter next = await BeginEpochAsync(folder, last, isZeroed: false, FlushGuarantee.Durable).ConfigureAwait(false);
+                    await next.CompleteAsync().ConfigureAwait(false);
+                    state = JournalState.Read(folder, verifyAll: true, null, cancellationToken);
+                }
+
                 return new JournalRepair(Summary(state), damage, cut, saved);
             }
             catch (InvalidJournalException e)
@@ -82,9 +89,29 @@ public sealed partial class Journal
                     JournalFolder.Make(saved = Path.TrimEndingDirectorySeparator(folder) + ".damaged-" + time);
                 }
 
-                cut += await CutAsync(folder, e, saved).ConfigureAwait(false);
+                cut += await CutAsync(folder, e, saved, fileLock).ConfigureAwait(false);
             }
         }
+    }
+
+    /// <summary>
+    /// Begins a segment behind the last record, from which on numbers may be those of records that were there before: it has an epoch of
+    /// its own. Only then the repair is over.
+    /// </summary>
+    private static async ValueTask<SegmentWriter> BeginEpochAsync(string folder, SegmentState last, bool isZeroed, FlushGuarantee guarantee)
+    {
+        System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
+        SegmentHeader header = SegmentHeader.After(last.Header, last.Next, last.Crc, SegmentHeader.NewEpoch());
+        SegmentWriter segment = await SegmentWriter.CreateAsync(
+            folder, header, null, isZeroed, replaces: header.First == last.Header.First, guarantee).ConfigureAwait(false);
+        EndRepair(folder);
+        return segment;
+    }
+
+    private static void EndRepair(string folder)
+    {
+        System.IO.File.Delete(Path.Combine(folder, JournalFormat.RepairName));
+        FileSync.FlushFolder(folder);
     }
 
     /// <summary>
@@ -94,9 +121,10 @@ public sealed partial class Journal
     private static async ValueTask BeginAtAsync(string folder, long first)
     {
         System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
-        SegmentWriter segment = await SegmentWriter.CreateAsync(folder, SegmentHeader.OfNew(first), null, FlushGuarantee.Durable)
-            .ConfigureAwait(false);
+        SegmentWriter segment = await SegmentWriter.CreateAsync(
+            folder, SegmentHeader.OfNew(first), null, isZeroed: false, replaces: true, FlushGuarantee.Durable).ConfigureAwait(false);
         await segment.CompleteAsync().ConfigureAwait(false);
+        EndRepair(folder);
     }
 
     private static JournalSummary Summary(JournalState state)
@@ -104,8 +132,16 @@ public sealed partial class Journal
             : new JournalSummary(state.Segments.Count, state.Segments[0].File.First, last.Next, state.Bytes, state.Tail.Length);
 
     /// <summary>Cuts off the damaged segment at the damage, and moves all later ones away. Returns how many bytes that were.</summary>
-    private static async ValueTask<long> CutAsync(string folder, InvalidJournalException damage, string saved)
+    private static async ValueTask<long> CutAsync(string folder, InvalidJournalException damage, string saved, FileLock fileLock)
     {
+        JournalFolder.ThrowIfNotInPlace(fileLock);
+
+        // Before anything is cut: a repair that is killed half way must not leave a journal that looks as if nothing had been there.
+        string mark = Path.Combine(folder, JournalFormat.RepairName);
+        System.IO.File.WriteAllBytes(mark, []);
+        SegmentFile.Sync(mark);
+        FileSync.FlushFolder(folder);
+
         // The damaged one first: without those behind it, it may look like the end that a crash leaves, which the next opening cuts.
         Save(damage.Path!, saved);
         long cut = 0;

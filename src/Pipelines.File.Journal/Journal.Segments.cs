@@ -3,33 +3,33 @@ using System.IO.Pipelines;
 
 namespace Pipelines.File;
 
-/// <content>Begins segments, makes them ahead, and removes old ones.</content>
+/// <content>Begins segments, and makes them ahead.</content>
 public sealed partial class Journal
 {
     // While the next segment begins, no record is taken.
     private bool _isRolling;
+
+    // All that has to do with segments that were begun, the ends of the old ones included.
     private Task _rolling = Task.CompletedTask;
+
+    // Nothing is written any more to segments before the one with this number.
+    private long _sealedBefore;
 
     // While zeros are written, records are taken as far as there are blocks.
     private bool _isAddingZeros;
     private Task _addingZeros = Task.CompletedTask;
 
-    // Held while segments are removed, which threads of the pool do.
-    private readonly Lock _removing = new();
-
-    // Guarded by it: the journal is closed.
-    private bool _isRemovingOver;
-
     private void BeginSegmentLocked()
     {
         _isRolling = true;
-        _rolling = Task.Run(BeginSegmentAsync);
+        Task before = _rolling;
+        _rolling = Task.Run(() => BeginSegmentAsync(before));
     }
 
     /// <summary>Makes the next segment, once the current one has some records: a short journal needs none.</summary>
     private void PrepareLocked()
     {
-        if (_options.PreallocateSegments && _prepared is null && _active.End > _options.SegmentSize / 8)
+        if (_isZeroed && _prepared is null && _active.End > _options.SegmentSize / 8)
         {
             _prepared = new PreparedSegment(_folder, _options.SegmentSize);
         }
@@ -91,14 +91,14 @@ public sealed partial class Journal
     /// </summary>
     [SuppressMessage("Design", "CA1031:Do not catch general exception types",
         Justification = "The journal has failed and keeps the error.")]
-    private async Task BeginSegmentAsync()
+    private async Task BeginSegmentAsync(Task before)
     {
+        SegmentWriter old = _active;
         try
         {
-            SegmentWriter old = _active;
             await _addingZeros.ConfigureAwait(false);
             await FlushAsync(old, FlushGuarantee.Durable).ConfigureAwait(false);
-            SegmentHeader header = new(_id, _next, old.File.First, DateTimeOffset.UtcNow, _crc);
+            SegmentHeader header = SegmentHeader.After(old.Header, _next, _crc, old.Header.Epoch);
             PreparedSegment? prepared;
             lock (_gate)
             {
@@ -106,23 +106,38 @@ public sealed partial class Journal
                 _prepared = null;
             }
 
-            SegmentWriter next = await SegmentWriter.CreateAsync(_folder, header, prepared, _options.FlushGuarantee).ConfigureAwait(false);
+            JournalFolder.ThrowIfNotInPlace(_fileLock);
+            SegmentWriter next = await SegmentWriter.CreateAsync(
+                _folder, header, prepared, _isZeroed, replaces: false, _options.FlushGuarantee).ConfigureAwait(false);
+            uint crc = _crc;
             lock (_gate)
             {
                 _active = next;
+                _headers[header.First] = header;
                 _segments = [.. _segments, next.File];
-                _began[header.First] = header.Created;
                 _isRolling = false;
             }
 
             Release();
+
+            // From here on the new segment cannot be lost without a word.
+            old.WriteStatement(crc, header.First, isContinued: true);
+            await old.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
             await old.CompleteAsync().ConfigureAwait(false);
-            Retain();
+            await before.ConfigureAwait(false);
+            _sealedBefore = header.First;
+            SignalSealed();
+            JournalLog.SegmentBegun(_options.Log, Name, header.First, _segments.Length);
         }
         catch (Exception e)
         {
             await FailWhenCommittedAsync(e).ConfigureAwait(false);
+            await before.ConfigureAwait(false);
+            return;
         }
+
+        // Not a part of what closing waits for: it waits for closing.
+        _ = Task.Run(RetainAsync);
     }
 
     /// <summary>A writer is for one caller at a time: a reader may have it flushed, too.</summary>
@@ -151,70 +166,6 @@ public sealed partial class Journal
 
             await working.ConfigureAwait(false);
             await Task.Delay(1).ConfigureAwait(false);
-        }
-    }
-
-    /// <summary>Removes the segments that the options do not want any more.</summary>
-    private void Retain()
-    {
-        if (_options.RetainAge is { } age)
-        {
-            DateTimeOffset now = DateTimeOffset.UtcNow;
-            DateTimeOffset oldest = age < now - DateTimeOffset.MinValue ? now - age : DateTimeOffset.MinValue;
-            RemoveWhile((_, next) => BeganBefore(next.First, oldest), CancellationToken.None);
-        }
-
-        if (_options.RetainBytes is { } most)
-        {
-            lock (_removing)
-            {
-                long bytes = _segments.Sum(LengthOf);
-                RemoveWhile(
-                    (segment, _) =>
-                    {
-                        bool isMore = bytes > most;
-                        bytes -= isMore ? LengthOf(segment) : 0;
-                        return isMore;
-                    },
-                    CancellationToken.None);
-            }
-        }
-    }
-
-    // None, if it was removed and the journal does not know it: the sync of the folder has failed, or somebody else did it.
-    private static long LengthOf(SegmentFile segment)
-    {
-        FileInfo file = new(segment.Path);
-        return file.Exists ? file.Length : 0;
-    }
-
-    private bool BeganBefore(long first, DateTimeOffset time)
-    {
-        lock (_gate)
-        {
-            return _began[first] < time;
-        }
-    }
-
-    /// <summary>Removes the oldest segments, as long as the condition holds of the oldest and the next one.</summary>
-    private void RemoveWhile(Func<SegmentFile, SegmentFile, bool> isOld, CancellationToken cancellationToken)
-    {
-        lock (_removing)
-        {
-            ObjectDisposedException.ThrowIf(_isRemovingOver, this);
-            while (_segments is [var oldest, var next, ..] && isOld(oldest, next))
-            {
-                cancellationToken.ThrowIfCancellationRequested();
-                System.IO.File.Delete(oldest.Path);
-
-                // One after the other on the device, too: a gap between two segments would be damage.
-                FileSync.FlushFolder(_folder);
-                lock (_gate)
-                {
-                    _segments = _segments[1..];
-                    _began.Remove(oldest.First);
-                }
-            }
         }
     }
 }

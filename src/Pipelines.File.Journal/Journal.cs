@@ -1,5 +1,5 @@
+using System.Diagnostics;
 using System.Globalization;
-using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File;
 
@@ -9,8 +9,9 @@ namespace Pipelines.File;
 /// </summary>
 /// <remarks>
 /// <para>Any thread may call any member at any time.</para>
-/// <para>After the first error every append throws it; records that were acknowledged before stay. Open the journal again to go on.</para>
-/// <para>docs/journal-format.md describes the files.</para>
+/// <para>After the first error every append throws it; records that were acknowledged before stay. <see cref="ReopenAsync"/>, or opening it
+/// another time, goes on.</para>
+/// <para>docs/journal.md is the guide, and docs/journal-format.md describes the files.</para>
 /// </remarks>
 /// <example>
 /// <code>
@@ -27,23 +28,31 @@ namespace Pipelines.File;
 /// }
 /// </code>
 /// </example>
-public sealed partial class Journal : IAsyncDisposable
+public sealed partial class Journal : IAsyncDisposable, IDisposable
 {
+    /// <summary>
+    /// The number to read from for "the oldest record that there is": <c>ReadBatchesAsync(Journal.Oldest)</c>. Any other number of a
+    /// record that was removed throws.
+    /// </summary>
+    public const long Oldest = -1;
+
     private readonly string _folder;
     private readonly JournalOptions _options;
-    private readonly SafeFileHandle _fileLock;
-    private readonly Guid _id;
-    private readonly uint _seed;
-    private readonly long _opened;
+    private readonly FileLock _fileLock;
+    private readonly bool _isZeroed;
+    private readonly JournalMeter _meter;
 
     // Guards everything below that is neither read-only nor interlocked. Nothing waits under it, and no caller's code runs.
     private readonly Lock _gate = new();
 
-    // The segments, oldest first; the last one is written. Replaced, never changed, so that readers need no lock.
-    private volatile SegmentFile[] _segments;
+    // Who has it changes which segments there are at the old end, or all of them: trims, retention, opening again, backup, closing.
+    private readonly SemaphoreSlim _maintenance = new(1, 1);
 
-    // When each segment began, for retention.
-    private readonly Dictionary<long, DateTimeOffset> _began;
+    // The segments, oldest first; the last one is written. Replaced, never changed, so that readers need no lock.
+    private volatile SegmentFile[] _segments = [];
+
+    // Their headers, by the number of the first record.
+    private readonly Dictionary<long, SegmentHeader> _headers = [];
 
     private SegmentWriter _active;
     private PreparedSegment? _prepared;
@@ -51,25 +60,45 @@ public sealed partial class Journal : IAsyncDisposable
     private uint _crc;
     private Exception? _error;
     private Task? _closing;
+    private long _opened;
+
+    // How often it was opened again: what is left of a time before concerns nobody.
+    private int _generation;
 
     // Set when nothing will be committed any more.
     private volatile bool _isClosed;
 
-    private Journal(string folder, JournalOptions options, SafeFileHandle fileLock, SegmentWriter active, JournalState state)
+    private Journal(
+        string folder, JournalOptions options, FileLock fileLock, bool isZeroed, (SegmentWriter Active, JournalState State) opened)
     {
         _folder = folder;
         _options = options;
         _fileLock = fileLock;
-        _active = active;
-        _id = active.Header.Id;
-        _seed = active.Header.Seed;
-        _segments = state.Last is null ? [active.File] : [.. state.Segments.Select(static segment => segment.File)];
-        _began = state.Segments.ToDictionary(static segment => segment.File.First, static segment => segment.Header.Created);
-        _began[active.File.First] = active.Header.Created;
-        _next = _opened = _committed = state.Last?.Next ?? 0;
-        _crc = state.Last?.Crc ?? _seed;
-        CutBytes = state.Tail.Length;
-        JournalMetrics.Add(this);
+        _isZeroed = isZeroed;
+        Id = opened.Active.Header.Id;
+        Name = options.Name ?? Path.GetFileName(Path.TrimEndingDirectorySeparator(folder));
+        _active = opened.Active;
+        BeginLocked(opened.Active, opened.State);
+        _meter = JournalMetrics.Add(this);
+    }
+
+    /// <summary>The random number of the journal. Another journal in the same folder has another one.</summary>
+    public Guid Id { get; }
+
+    /// <summary>The journal's name in metrics and logs: <see cref="JournalOptions.Name"/>, or that of the folder.</summary>
+    public string Name { get; }
+
+    /// <summary>The place behind the last committed record.</summary>
+    public JournalPosition Position
+    {
+        get
+        {
+            lock (_gate)
+            {
+                long committed = Volatile.Read(ref _committed);
+                return new JournalPosition(Id, EpochBeforeLocked(committed), committed);
+            }
+        }
     }
 
     /// <summary>The sequence number of the oldest record that the journal has, or that it will have if it is empty.</summary>
@@ -82,31 +111,39 @@ public sealed partial class Journal : IAsyncDisposable
     /// The number of bytes behind the last whole record that a crash had left, and that opening has cut off. They belong to records that
     /// were never acknowledged.
     /// </summary>
-    public long CutBytes { get; }
+    public long CutBytes { get; private set; }
 
     /// <summary>What has failed, so that the journal takes no more records; <see langword="null"/> if nothing has.</summary>
     public Exception? Error => Volatile.Read(ref _error);
 
-    internal long Appended => NextSequence - _opened;
+    /// <summary>
+    /// What has failed when old segments were last removed; <see langword="null"/> if nothing has. It is tried again when the next segment
+    /// begins; appends go on.
+    /// </summary>
+    public Exception? RetentionError { get; private set; }
 
-    internal long Committed => Volatile.Read(ref _committed) - _opened;
+    internal JournalOptions Options => _options;
+
+    internal long Committed => Volatile.Read(ref _committed);
 
     internal long CommittedBytes => Volatile.Read(ref _committedBytes);
 
-    internal long CommitRounds => Volatile.Read(ref _rounds);
-
     internal int SegmentCount => _segments.Length;
 
+    internal bool IsClosed => _isClosed;
+
     /// <summary>
-    /// Opens the journal in a folder for writing, or makes one. Checks what is there, and cuts off what a crash has left behind the last
-    /// whole record: <see cref="CutBytes"/>.
+    /// Opens the journal in a folder for writing, or makes one. Checks how the segments follow each other and the records of the last one,
+    /// and cuts off what a crash has left behind the last whole record: <see cref="CutBytes"/>. Readers check the other records when they
+    /// come to them; <see cref="VerifyAsync"/> checks all.
     /// </summary>
     /// <param name="folder">The folder, which is made if it does not exist. It should have nothing but the journal.</param>
-    /// <param name="options">How to write; <see langword="null"/> means the defaults.</param>
+    /// <param name="options">How to write; <see langword="null"/> means the defaults. Later changes of it mean nothing.</param>
     /// <param name="cancellationToken">Ends the opening. The journal is left as it is.</param>
     /// <exception cref="InvalidJournalException">The journal is damaged in a way that no crash explains. Nothing was changed.</exception>
     /// <exception cref="IOException">
-    /// The journal is open for writing already, in this process or another one; or a file cannot be read or written.
+    /// The journal is open for writing already, in this process or another one; nobody can lock a file in the folder; or a file cannot be
+    /// read or written.
     /// </exception>
     /// <exception cref="UnauthorizedAccessException">A file or the folder does not permit it.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
@@ -115,52 +152,155 @@ public sealed partial class Journal : IAsyncDisposable
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
         string path = Path.GetFullPath(folder);
-        return new ValueTask<Journal>(
-            Task.Run(() => OpenAtAsync(path, options ?? JournalOptions.Default, cancellationToken), cancellationToken));
+        JournalOptions copy = options is null ? new() : options with { };
+        return new ValueTask<Journal>(Task.Run(() => OpenAtAsync(path, copy, cancellationToken), cancellationToken));
     }
 
     // On a thread of the pool: it makes calls that wait.
     private static async Task<Journal> OpenAtAsync(string folder, JournalOptions options, CancellationToken cancellationToken)
     {
+        using Activity? activity = JournalMetrics.Activities.StartActivity("journal open");
+        activity?.SetTag("journal.folder", folder);
         JournalFolder.Make(folder);
-        SafeFileHandle fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
-        SegmentWriter? active = null;
-        Journal? journal = null;
+        FileLock fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
+        Journal journal;
         try
         {
-            JournalState state = await JournalState.ReadAsync(folder, options.VerifyAllSegments, null, cancellationToken)
+            bool isZeroed = options.PreallocateSegments && SegmentFile.GainsByZeros(folder);
+            (SegmentWriter, JournalState) opened = await RecoverAsync(folder, options, fileLock, isZeroed, cancellationToken)
                 .ConfigureAwait(false);
-            System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
-            if (state.Last is { } last)
-            {
-                JournalRecovery.Mend(folder, last, state.Tail);
-                active = SegmentWriter.Open(last, options.FlushGuarantee);
-            }
-            else
-            {
-                active = await SegmentWriter.CreateAsync(folder, SegmentHeader.OfNew(first: 0), null, options.FlushGuarantee)
-                    .ConfigureAwait(false);
-            }
-
-            journal = new Journal(folder, options, fileLock, active, state);
-            journal.Retain();
-            return journal;
+            journal = new Journal(folder, options, fileLock, isZeroed, opened);
         }
         catch
         {
-            if (journal is not null)
-            {
-                JournalMetrics.Remove(journal);
-            }
-
-            if (active is not null)
-            {
-                await active.AbortAsync().ConfigureAwait(false);
-            }
-
             fileLock.Dispose();
             throw;
         }
+
+        JournalLog.Opened(options.Log, journal.Name, journal.FirstSequence, journal.NextSequence, journal.CutBytes);
+        await journal.RetainAsync().ConfigureAwait(false);
+        return journal;
+    }
+
+    /// <summary>Finds the end of the journal, makes it one that can be written on, and opens or makes the segment there.</summary>
+    private static async Task<(SegmentWriter Active, JournalState State)> RecoverAsync(
+        string folder, JournalOptions options, FileLock fileLock, bool isZeroed, CancellationToken cancellationToken)
+    {
+        JournalState state = JournalState.Read(folder, verifyAll: false, null, cancellationToken);
+        JournalFolder.ThrowIfNotInPlace(fileLock);
+        System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
+        if (state.Last is not { } last)
+        {
+            EndRepair(folder);
+            SegmentHeader header = SegmentHeader.OfNew(first: 0);
+            return (await SegmentWriter.CreateAsync(folder, header, null, isZeroed, replaces: false, options.FlushGuarantee)
+                .ConfigureAwait(false), state);
+        }
+
+        JournalRecovery.Mend(folder, last, state.Tail, cancellationToken);
+        bool isRepaired = System.IO.File.Exists(Path.Combine(folder, JournalFormat.RepairName));
+        if (!isRepaired && !last.IsContinued)
+        {
+            return (SegmentWriter.Open(last, isZeroed, options.FlushGuarantee), state);
+        }
+
+        if (!isRepaired)
+        {
+            JournalLog.NewestIsMissing(options.Log, last.File.Path, last.Next);
+        }
+
+        // A repair has not come to its end, or the newest segment is missing, as in a copy: numbers are given a second time.
+        SegmentWriter next = await BeginEpochAsync(folder, last, isZeroed, options.FlushGuarantee).ConfigureAwait(false);
+        return (next, state);
+    }
+
+    /// <summary>Takes what opening has found. Called when nothing else uses the journal, or under the lock.</summary>
+    private void BeginLocked(SegmentWriter active, JournalState state)
+    {
+        _active = active;
+        _headers.Clear();
+        foreach ((SegmentFile file, SegmentHeader header) in state.Segments)
+        {
+            _headers[file.First] = header;
+        }
+
+        _headers[active.File.First] = active.Header;
+        _segments = [.. state.Segments.Select(static segment => segment.File).Where(file => file.First != active.File.First), active.File];
+        _next = _opened = state.Last?.Next ?? 0;
+        _crc = state.Last is { } last && last.Header == active.Header ? last.Crc : active.Header.Previous;
+        CutBytes = state.Tail.Length;
+        _sealedBefore = active.File.First;
+        Volatile.Write(ref _committed, _next);
+    }
+
+    /// <summary>The epoch of the record before this number.</summary>
+    private long EpochBeforeLocked(long sequence)
+    {
+        SegmentFile? segment = _segments.LastOrDefault(segment => segment.First < sequence);
+        return segment is null ? _headers[_segments[0].First].EpochBefore : _headers[segment.First].Epoch;
+    }
+
+    /// <summary>
+    /// Goes on after an error, for example when a full device has room again, without another object: does what
+    /// <see cref="OpenAsync"/> does, and keeps the lock meanwhile. Does nothing if nothing has failed. Records that were not acknowledged
+    /// may be there afterwards, or not.
+    /// </summary>
+    /// <param name="cancellationToken">Ends it; the journal stays as it is.</param>
+    /// <exception cref="ObjectDisposedException">The journal is closed.</exception>
+    /// <exception cref="InvalidJournalException">The journal is damaged in a way that no crash explains.</exception>
+    /// <exception cref="IOException">The cause has not gone: the journal has failed as before.</exception>
+    /// <exception cref="OperationCanceledException">The token was canceled.</exception>
+    public async ValueTask ReopenAsync(CancellationToken cancellationToken = default)
+    {
+        await _maintenance.WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            ObjectDisposedException.ThrowIf(Volatile.Read(ref _closing) is not null, this);
+            if (Error is null)
+            {
+                return;
+            }
+
+            await Task.Run(() => ReopenLockedAsync(cancellationToken), cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            _maintenance.Release();
+        }
+
+        JournalLog.Reopened(_options.Log, Name, NextSequence);
+        await RetainAsync().ConfigureAwait(false);
+    }
+
+    private async Task ReopenLockedAsync(CancellationToken cancellationToken)
+    {
+        // What has failed ends first, however long the device takes: no late write meets the new writer.
+        await Task.WhenAll(_rolling, _addingZeros).ConfigureAwait(false);
+        await _active.AbortAsync().ConfigureAwait(false);
+        if (_prepared is { } prepared)
+        {
+            (await prepared.TakeAsync().ConfigureAwait(false)).Handle?.Dispose();
+            _prepared = null;
+        }
+
+        (SegmentWriter Active, JournalState State) opened = await RecoverAsync(
+            _folder, _options, _fileLock, _isZeroed, cancellationToken).ConfigureAwait(false);
+        lock (_gate)
+        {
+            if (_closing is null && opened.Active.Header.Id == Id)
+            {
+                BeginLocked(opened.Active, opened.State);
+                Raise(ref _committedBytes, _appendedBytes);
+                _generation++;
+                _isRolling = _isAddingZeros = false;
+                Volatile.Write(ref _error, null);
+                return;
+            }
+        }
+
+        await opened.Active.AbortAsync().ConfigureAwait(false);
+        ObjectDisposedException.ThrowIf(_closing is not null, this);
+        throw new JournalChangedException($"Another journal is in the folder: '{_folder}'");
     }
 
     /// <summary>Says in one line how the journal is, for a health check.</summary>
@@ -188,21 +328,30 @@ public sealed partial class Journal : IAsyncDisposable
         await closing.ConfigureAwait(false);
     }
 
-    /// <summary>
-    /// Removes the segments that have only records before <paramref name="sequence"/>. The segment that is written stays. A reader that has
-    /// not read them yet throws <see cref="IOException"/> when it comes to them.
-    /// </summary>
-    /// <param name="sequence">The number of the first record to keep.</param>
-    /// <param name="cancellationToken">Ends the call between two segments.</param>
-    /// <exception cref="ObjectDisposedException">The journal is closed.</exception>
-    /// <exception cref="IOException">A segment cannot be removed.</exception>
-    public async ValueTask TrimBeforeAsync(long sequence, CancellationToken cancellationToken = default)
-    {
-        ObjectDisposedException.ThrowIf(Volatile.Read(ref _closing) is not null, this);
-        await Task.Run(() => RemoveWhile((_, next) => next.First <= sequence, cancellationToken), cancellationToken).ConfigureAwait(false);
-    }
+    /// <summary>Does what <see cref="DisposeAsync"/> does, and blocks until then.</summary>
+    /// <exception cref="IOException">Something could not be written, and no append has thrown that yet.</exception>
+    public void Dispose() => DisposeAsync().AsTask().GetAwaiter().GetResult();
 
     private async Task CloseAsync()
+    {
+        // A trim that is under way ends first: the next writer must not lose segments while it opens the journal.
+        await _maintenance.WaitAsync().ConfigureAwait(false);
+        try
+        {
+            await CloseFilesAsync().ConfigureAwait(false);
+        }
+        finally
+        {
+            JournalMetrics.Remove(_meter);
+            _isClosed = true;
+            SignalCommitted();
+            _maintenance.Release();
+            _fileLock.Dispose();
+            JournalLog.Closed(_options.Log, Name, NextSequence);
+        }
+    }
+
+    private async Task CloseFilesAsync()
     {
         try
         {
@@ -241,26 +390,13 @@ public sealed partial class Journal : IAsyncDisposable
                 throw error;
             }
         }
-        finally
-        {
-            JournalMetrics.Remove(this);
-            _isClosed = true;
-            SignalCommitted();
-            lock (_removing)
-            {
-                // A trim that is under way ends first: the next writer must not lose segments while it opens the journal.
-                _isRemovingOver = true;
-            }
-
-            _fileLock.Dispose();
-        }
     }
 
     /// <summary>Ends the last segment with a statement, so that damage of the last records is told apart from a crash.</summary>
     private async Task SealAsync()
     {
         await _active.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
-        _active.WriteStatement(_crc, _next);
+        _active.WriteStatement(_crc, _next, isContinued: false);
         await _active.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
         await _active.CompleteAsync().ConfigureAwait(false);
     }

@@ -2,24 +2,21 @@ using System.Runtime.CompilerServices;
 
 namespace Pipelines.File;
 
-/// <summary>
-/// One reading of a journal, over its segments. A segment is opened again whenever it has more, because a reader reads ahead of that.
-/// </summary>
+/// <summary>One reading of a journal, over its segments.</summary>
 /// <param name="source">What there is to read.</param>
-/// <param name="from">The number of the first record to return.</param>
+/// <param name="from">The number of the first record to return; <see cref="Journal.Oldest"/>.</param>
+/// <param name="place">
+/// The place to begin at, if it has to be told from one in what was there before a repair, or in another journal.
+/// </param>
 /// <param name="follow">Whether to wait at the end for more.</param>
-internal sealed class JournalCursor(IJournalSource source, long from, bool follow)
+internal sealed class JournalCursor(IJournalSource source, long from, JournalPosition? place, bool follow) : IDisposable
 {
-    private const long NoReadAhead = 0;
+    // How often a reader looks for more before it looks at names again: somebody may have repaired or removed what it reads.
+    private const int LooksBetweenNames = 16;
 
-    // The segment that is read: where, and what comes next there.
-    private SegmentFile? _segment;
-    private RecordChain _chain = null!;
-    private uint _seed;
-    private long _position;
+    private readonly BatchLease _lease = new();
 
-    // The number behind the records that were there and intact when the cursor last looked, whether or not anything proves them.
-    private long _intact;
+    private SegmentReader? _reader;
 
     // The number of the record up to which the cursor has waited for a later one to prove those before.
     private long _waitedFor = -1;
@@ -27,102 +24,118 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     // The number of the record for which the cursor has had written to the file what was committed.
     private long _writtenOutFor = -1;
 
-    // The bytes at the end of what was read, when the cursor last looked, and how often they have been the same since.
-    private byte[] _seen = new byte[RecordHeader.Length];
-    private int _sameLooks;
+    // How often there was nothing new.
+    private int _looks;
 
+    // The number of the first record to return, once that is known.
+    private long _from = from;
+
+    private SegmentReader Reader => _reader!;
+
+    public void Dispose()
+    {
+        _lease.Step();
+        _reader?.Dispose();
+    }
 
     /// <summary>Reads a journal. Each enumeration has a cursor of its own.</summary>
-    internal static async IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
-        IJournalSource source, long from, bool follow, [EnumeratorCancellation] CancellationToken cancellationToken)
+    internal static async IAsyncEnumerable<JournalBatch> ReadAsync(
+        IJournalSource source, long from, JournalPosition? place, bool follow, [EnumeratorCancellation] CancellationToken cancellationToken)
     {
-        await foreach (JournalBatch batch
-            in new JournalCursor(source, from, follow).ReadBatchesAsync(cancellationToken).ConfigureAwait(false))
+        using JournalCursor cursor = new(source, from, place, follow);
+        while (await cursor.MoveNextAsync(cancellationToken).ConfigureAwait(false))
         {
-            yield return batch;
+            yield return cursor.Current();
         }
     }
 
-    private async IAsyncEnumerable<JournalBatch> ReadBatchesAsync([EnumeratorCancellation] CancellationToken cancellationToken)
+    /// <summary>Looks whether a reading could go on from a place.</summary>
+    /// <param name="source">What there is to read.</param>
+    /// <param name="place">The place.</param>
+    /// <param name="end">The number of the next record of the journal.</param>
+    internal static void Check(IJournalSource source, JournalPosition place, long end)
     {
-        while (!Begin())
+        using JournalCursor cursor = new(source, place.Sequence, place, follow: false);
+        if (!cursor.Begin() || end < place.Sequence)
         {
-            if (!follow || !await source.WaitAsync(from, cancellationToken).ConfigureAwait(false))
+            throw cursor.BeyondTheEnd(end);
+        }
+    }
+
+    /// <summary>Goes to the next records. <see langword="false"/>: the reading is over.</summary>
+    private async ValueTask<bool> MoveNextAsync(CancellationToken cancellationToken)
+    {
+        _lease.Step();
+        cancellationToken.ThrowIfCancellationRequested();
+        while (_reader is null && !Begin())
+        {
+            if (!follow || !await source.WaitAsync(_from, _looks++, cancellationToken).ConfigureAwait(false))
             {
-                yield break;
+                return false;
             }
         }
 
         while (true)
         {
-            bool isSealed = source.NextOf(_segment!) is not null;
-            long? limit = isSealed ? long.MaxValue : source.Limit;
-            long before = _chain.Sequence;
-            if (await OpenAsync(cancellationToken).ConfigureAwait(false) is not { } reader)
+            // Asked first: what is read then is all that the segment will have.
+            bool isSealed = source.HasNext(Reader.File, Reader.Chain.Whole);
+            long limit = isSealed ? long.MaxValue : source.Limit ?? long.MaxValue;
+            bool isProved = isSealed || source.Limit is not null;
+            while (await Reader.ReadAsync(limit, onlyProven: !isProved, cancellationToken).ConfigureAwait(false))
             {
-                BeginNext(isRemoved: true);
-                continue;
-            }
-
-            await using (reader.ConfigureAwait(false))
-            {
-                while (await reader.ReadAsync(limit ?? long.MaxValue, onlyProven: limit is null, cancellationToken).ConfigureAwait(false))
+                _looks = 0;
+                if (Reader.Next > _from)
                 {
-                    if (_chain.Sequence > from)
-                    {
-                        yield return Cut(reader);
-                    }
+                    return true;
                 }
-
-                (_position, _intact) = (reader.Position, reader.Intact);
             }
 
-            if (isSealed)
+            if (isSealed && source.NextOf(Reader.File) is not null)
             {
-                BeginNext(isRemoved: false);
+                BeginNext();
             }
-            else if (_chain.Sequence == before && !(limit is { } committed
-                ? await WaitForCommitAsync(committed, cancellationToken).ConfigureAwait(false)
+            else if (!(isProved ? await WaitForCommitAsync(limit, cancellationToken).ConfigureAwait(false)
                 : await WaitForProofAsync(cancellationToken).ConfigureAwait(false)))
             {
-                yield break;
+                return false;
             }
         }
     }
 
-    /// <summary>What follows the first records of a batch that the caller does not want.</summary>
-    private JournalBatch Cut(SegmentReader reader)
+    /// <summary>What was read, without the first records of it that the caller does not want.</summary>
+    private JournalBatch Current()
     {
-        ReadOnlyMemory<byte> bytes = reader.Bytes;
-        long first = reader.First;
-        while (first < from)
+        ReadOnlyMemory<byte> bytes = Reader.Bytes;
+        long first = Reader.First;
+        while (first < _from)
         {
             RecordHeader header = RecordHeader.Read(bytes.Span);
             first += header.IsStatement ? 0 : 1;
             bytes = bytes[(int)JournalFormat.Padded(header.Size)..];
         }
 
-        return new JournalBatch(bytes, first, _chain.Sequence);
+        return new JournalBatch(
+            _lease, bytes, first, new JournalPosition(Reader.Header.Id, Reader.Header.Epoch, Reader.Next));
     }
 
     /// <summary>All that was committed is read: waits for more. <see langword="false"/>: the reading is over.</summary>
     private async ValueTask<bool> WaitForCommitAsync(long committed, CancellationToken cancellationToken)
     {
-        if (_chain.Sequence < committed && source.NextOf(_segment!) is null)
+        if (Reader.Next < committed && source.NextOf(Reader.File) is null)
         {
-            if (_writtenOutFor == _chain.Sequence)
+            if (_writtenOutFor == Reader.Next)
             {
                 source.ThrowIfFailed();
                 throw Damaged("A record is damaged: it is not what was committed.");
             }
 
-            _writtenOutFor = _chain.Sequence;
+            _writtenOutFor = Reader.Next;
             await source.WriteOutAsync().ConfigureAwait(false);
             return true;
         }
 
-        return _chain.Sequence < source.Limit
-            || (follow && await source.WaitAsync(_chain.Sequence, cancellationToken).ConfigureAwait(false));
+        return Reader.Next < source.Limit || source.NextOf(Reader.File) is not null
+            || (follow && await source.WaitAsync(Reader.Next, _looks++, cancellationToken).ConfigureAwait(false));
     }
 
     /// <summary>
@@ -130,94 +143,104 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
     /// </summary>
     private async ValueTask<bool> WaitForProofAsync(CancellationToken cancellationToken)
     {
-        try
+        if (Reader.Chain.Whole > Reader.Next && (!follow || _waitedFor == Reader.Next || Reader.IsFull))
         {
-            if (_intact > _chain.Sequence && (!follow || _waitedFor == _chain.Sequence))
-            {
-                // Whole records that nothing proves: a sync does. A follower first waits for a later record, which costs nothing.
-                string path = _segment!.Path;
-                long intact = _intact;
-                await Task.Run(() => SegmentFile.Sync(path), cancellationToken).ConfigureAwait(false);
-                _chain.Prove(intact);
-                return true;
-            }
-
-            if (!follow)
-            {
-                await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
-                return source.NextOf(_segment!) is not null;
-            }
-
-            if (_intact == _chain.Sequence && _sameLooks > 0)
-            {
-                await Task.Run(ThrowIfDamaged, cancellationToken).ConfigureAwait(false);
-            }
-
-            _waitedFor = _chain.Sequence;
-            do
-            {
-                if (!await source.WaitAsync(_chain.Sequence, cancellationToken).ConfigureAwait(false))
-                {
-                    return false;
-                }
-            }
-            while (!HasNews() && _intact == _chain.Sequence);
+            // Whole records that nothing proves: a sync does. A follower first waits for a later record, which costs nothing.
+            long intact = Reader.Chain.Whole;
+            await Task.Run(SyncAndLook, cancellationToken).ConfigureAwait(false);
+            Reader.Chain.Prove(intact);
             return true;
         }
-        catch (FileNotFoundException)
+
+        if (_from > Reader.Chain.Whole && source.NextOf(Reader.File) is null)
         {
-            // The segment was removed: opening it again tells whether all of it was read before.
-            return true;
+            ThrowIfDamaged(cancellationToken);
+            throw BeyondTheEnd(Reader.Chain.Whole);
+        }
+
+        if (!follow)
+        {
+            await Task.Run(() => ThrowIfDamaged(cancellationToken), cancellationToken).ConfigureAwait(false);
+            return source.NextOf(Reader.File) is not null;
+        }
+
+        _waitedFor = Reader.Next;
+        await source.WaitAsync(Reader.Next, _looks, cancellationToken).ConfigureAwait(false);
+        if (++_looks % LooksBetweenNames == 0)
+        {
+            await Task.Run(() => LookAtNames(cancellationToken), cancellationToken).ConfigureAwait(false);
+        }
+
+        return true;
+    }
+
+    private void SyncAndLook()
+    {
+        ThrowIfChanged();
+        SegmentFile.Sync(Reader.File.Path);
+    }
+
+    private void LookAtNames(CancellationToken cancellationToken)
+    {
+        ThrowIfChanged();
+        if (Reader.HasStopped && int.IsPow2(_looks))
+        {
+            ThrowIfDamaged(cancellationToken);
         }
     }
 
     /// <summary>
-    /// Whether it is worth to read on. Bytes that stay the same may be those of a torn record, or of one that was read while it was
-    /// written: these are read again now and then.
+    /// Looks whether the segment is still the one that was opened, and has what was read: a repair may have cut it, and another journal may
+    /// be in the folder.
     /// </summary>
-    private bool HasNews()
+    private void ThrowIfChanged()
     {
-        const int LooksBetweenReads = 16;
-        byte[] bytes = new byte[RecordHeader.Length];
-        using (Microsoft.Win32.SafeHandles.SafeFileHandle handle = SegmentFile.OpenToRead(_segment!.Path))
+        try
         {
-            _ = RandomAccess.Read(handle, bytes, _position);
+            using SegmentReader now = SegmentReader.Open(Reader.File, Reader.File.First);
+            if (now.Header != Reader.Header || now.Length < Reader.Chain.Position)
+            {
+                throw Changed();
+            }
         }
-
-        bool isSame = bytes.AsSpan().SequenceEqual(_seen);
-        _seen = bytes;
-        _sameLooks = isSame ? _sameLooks + 1 : 0;
-        bool isTurn = _sameLooks % LooksBetweenReads == 0;
-
-        // A segment that follows has the next number, unless a record here is damaged: then the folder tells.
-        return (isTurn ? source.NextOf(_segment!) is not null : source.HasSegment(_intact))
-            || (bytes.AsSpan().ContainsAnyExcept((byte)0) && (!isSame || isTurn));
+        catch (IOException e) when (e is FileNotFoundException or DirectoryNotFoundException)
+        {
+            // Trimmed: then another one follows. Or else nothing is left of it.
+            if (source.Segments is not [.., var last] || last.First <= Reader.File.First)
+            {
+                throw Changed();
+            }
+        }
+        catch (InvalidJournalException)
+        {
+            throw Changed();
+        }
     }
 
     /// <summary>A record that is not intact, behind which others say that it was on the device.</summary>
-    private void ThrowIfDamaged()
+    private void ThrowIfDamaged(CancellationToken cancellationToken)
     {
-        SegmentTail tail = SegmentTail.Read(
-            new SegmentState(_segment!, SegmentHeader.Read(_segment!), _position, _chain.Sequence, _chain.Crc, _chain.Proven));
-        if (tail.Proven > _chain.Sequence && !HasNextRecord())
+        if (Reader.Chain.IsContinued)
         {
-            throw Damaged("A record is damaged: it is not what was written, and later records say that it was on the device.");
-        }
-    }
-
-    /// <summary>Whether the record that was not intact is so by now: it may have been written while it was read.</summary>
-    private bool HasNextRecord()
-    {
-        using Microsoft.Win32.SafeHandles.SafeFileHandle handle = SegmentFile.OpenToRead(_segment!.Path);
-        byte[] bytes = new byte[RecordHeader.Length];
-        if (SegmentFile.Read(handle, bytes, _position) < bytes.Length || !RecordHeader.Read(bytes).IsPossible)
-        {
-            return false;
+            return;
         }
 
-        bytes = new byte[(int)JournalFormat.Padded(RecordHeader.Read(bytes).Size)];
-        int read = SegmentFile.Read(handle, bytes, _position);
-        return new RecordChain(_seed, _chain.Sequence, _chain.Crc).Take(bytes.AsSpan(0, read), long.MaxValue, out _, out _) > 0;
+        try
+        {
+            SegmentState state = new(
+                Reader.File, Reader.Header, Reader.Chain.WholePosition, Reader.Chain.Whole, Reader.Chain.WholeCrc, 0, IsContinued: false);
+
+            // Perhaps the records have come since.
+            if (JournalState.TailOf(state, cancellationToken).Proven > Reader.Chain.Whole
+                && SegmentState.Read(Reader.File, null, cancellationToken).Next <= Reader.Chain.Whole)
+            {
+                throw Damaged("A record is damaged: it is not what was written, and later records say that it was on the device.");
+            }
+        }
+        catch (FileNotFoundException)
+        {
+            // It was removed: the names tell.
+        }
     }
 
     /// <summary>Finds the segment that has the first record. <see langword="false"/>: there is none yet.</summary>
@@ -228,18 +251,23 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
         while (true)
         {
             SegmentFile[] segments = [.. source.Segments.SkipWhile(segment => segment.First < oldest)];
-            SegmentFile? segment = segments.LastOrDefault(segment => segment.First <= from) ?? segments.FirstOrDefault();
-            if (segment is null)
+            if (segments is not [var first, ..])
             {
-                return oldest == 0 ? false : throw Removed(oldest - 1);
+                return oldest > 0 ? throw new JournalRecordsRemovedException(oldest - 1, oldest)
+                    : place is { Sequence: > 0 } ? throw new JournalChangedException("The folder has no journal any more.")
+                    : _from > 0 ? throw BeyondTheEnd(0) : false;
             }
 
+            SegmentFile segment = segments.LastOrDefault(segment => segment.First <= _from) ?? first;
             try
             {
-                Enter(segment, SegmentHeader.Read(segment));
-                return true;
+                SegmentReader reader = SegmentReader.Open(segment, Math.Max(_from, segment.First));
+                _reader = reader;
+                ThrowIfAnother(reader.Header);
+                _from = _from == Journal.Oldest ? segment.First : _from;
+                return _from < segment.First ? throw new JournalRecordsRemovedException(_from, segment.First) : true;
             }
-            catch (FileNotFoundException) when (segment == segments[0])
+            catch (FileNotFoundException) when (segment == first)
             {
                 // It is being removed, or somebody else has removed it: the next one is the oldest.
                 oldest = segment.First + 1;
@@ -251,67 +279,81 @@ internal sealed class JournalCursor(IJournalSource source, long from, bool follo
             }
             catch (FileNotFoundException)
             {
-                throw Removed(segment.First);
+                throw new JournalRecordsRemovedException(segment.First, first.First);
             }
         }
     }
 
-    private void Enter(SegmentFile segment, SegmentHeader header)
+    /// <summary>Compares the place to begin at with what is there: the record before it must be the one that was read.</summary>
+    private void ThrowIfAnother(SegmentHeader header)
     {
-        _segment = segment;
-        _seed = header.Seed;
-        _chain = new RecordChain(header.Seed, header.First, header.Previous);
-        _position = JournalFormat.HeaderLength;
+        if (place is { } wanted && (wanted.Id != header.Id
+            || (wanted.Sequence > header.First && wanted.Epoch != header.Epoch)
+            || (wanted.Sequence == header.First && wanted.Sequence > 0 && wanted.Epoch != header.EpochBefore)))
+        {
+            throw new JournalChangedException(wanted.Id != header.Id
+                ? $"The folder has another journal, {header.Id:N}, and not {wanted.Id:N}."
+                : $"The journal was repaired: the records before {wanted.Sequence} are not those that were read.");
+        }
     }
 
     /// <summary>Goes on with the next segment, whose beginning proves that this one is read to its end.</summary>
-    /// <param name="isRemoved">Whether this one was removed: then nobody can tell whether a statement came behind its last record.</param>
-    private void BeginNext(bool isRemoved)
+    private void BeginNext()
     {
-        SegmentFile next = source.NextOf(_segment!) ?? throw Removed(_chain.Sequence);
-        SegmentHeader header;
+        SegmentFile next = source.NextOf(Reader.File)!;
+        SegmentReader? reader = null;
         try
         {
-            header = SegmentHeader.Read(next);
-            while (SegmentFile.Missed(_segment!, next, header.Before) is { } missed)
+            reader = SegmentReader.Open(next, next.First);
+            while (SegmentFile.Missed(Reader.File, next, reader.Header.Before) is { } missed)
             {
+                reader.Dispose();
                 next = missed;
-                header = SegmentHeader.Read(next);
+                reader = SegmentReader.Open(next, next.First);
             }
         }
         catch (FileNotFoundException)
         {
+            reader?.Dispose();
             throw Removed(next.First);
         }
-
-        if (header.Before != _segment!.First)
+        catch
         {
-            throw Removed(header.Before);
+            reader?.Dispose();
+            throw;
         }
 
-        if (header.First != _chain.Sequence || (header.Previous != _chain.Crc && !isRemoved) || header.Seed != _seed)
+        SegmentHeader header = reader.Header;
+        SegmentReader old = Reader;
+        bool isOther = header.Id != old.Header.Id;
+        bool isLater = header.Before != old.File.First;
+        bool isSame = header.First == old.Chain.Whole && header.Previous == old.Chain.WholeCrc && header.EpochBefore == old.Header.Epoch;
+        if (!isOther && !isLater && isSame)
         {
-            throw Damaged("A record is damaged: it is not what was written, and the next segment was begun after it.");
+            _reader = reader;
+            old.Dispose();
+            return;
         }
 
-        Enter(next, header);
+        reader.Dispose();
+        ThrowIfChanged();
+        throw isOther || header.EpochBefore != old.Header.Epoch ? Changed()
+            : isLater ? Removed(header.First)
+            : Damaged("A record is damaged: it is not what was written, and the next segment was begun after it.");
     }
 
-    /// <summary>Opens the segment. <see langword="null"/>: it was removed, but all of it was read before.</summary>
-    private async ValueTask<SegmentReader?> OpenAsync(CancellationToken cancellationToken)
-    {
-        try
-        {
-            return await SegmentReader.OpenAsync(_segment!.Path, _position, _chain, NoReadAhead, cancellationToken).ConfigureAwait(false);
-        }
-        catch (FileNotFoundException)
-        {
-            return source.NextOf(_segment!)?.First == _chain.Sequence ? null : throw Removed(_chain.Sequence);
-        }
-    }
+    private InvalidJournalException Damaged(string what)
+        => new(what, Reader.File.Path, Reader.Chain.WholePosition, Reader.Chain.Whole);
 
-    private InvalidJournalException Damaged(string what) => new(what, _segment!.Path, _position, _chain.Sequence);
+    private JournalRecordsRemovedException Removed(long next)
+        => new(Reader.Chain.Whole, source.Segments is [var first, ..] ? first.First : next);
 
-    private static IOException Removed(long sequence)
-        => new($"The records from {sequence} on were removed from the journal before they were read.");
+    private JournalChangedException Changed()
+        => new($"The journal was repaired, or made anew: what was read of it before record {Reader.Next} is not there any more. "
+            + $"'{Reader.File.Path}'");
+
+    private Exception BeyondTheEnd(long next)
+        => place is null
+            ? new ArgumentOutOfRangeException(null, _from, $"The journal ends before that: its next record gets the number {next}.")
+            : new JournalChangedException($"The journal ends before the place: its next record gets the number {next}, and not {_from}.");
 }

@@ -5,7 +5,7 @@ namespace Pipelines.File;
 /// <summary>The numbers of docs/journal-format.md.</summary>
 internal static class JournalFormat
 {
-    internal const uint Version = 1;
+    internal const uint Version = 2;
 
     /// <summary>Where the first record of a segment begins. Appending never writes into the header's page again.</summary>
     internal const int HeaderLength = 4096;
@@ -18,6 +18,12 @@ internal static class JournalFormat
     internal const string NextName = "next";
 
     internal const string LockName = "lock";
+
+    /// <summary>The name of the file that says that a repair has begun: what is appended next begins another epoch.</summary>
+    internal const string RepairName = "repair";
+
+    /// <summary>The folder that has the positions of consumers.</summary>
+    internal const string ConsumersName = "consumers";
 
     private const int NameDigits = 20;
 

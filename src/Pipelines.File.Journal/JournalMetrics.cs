@@ -1,19 +1,33 @@
+using System.Diagnostics;
 using System.Diagnostics.Metrics;
+using System.Runtime.CompilerServices;
 
 namespace Pipelines.File;
 
 /// <summary>
-/// The counters of the meter "Pipelines.File.Journal", of all journals of the process together. Every instrument is observable, so an
-/// append costs nothing more.
+/// The meter and the activities "Pipelines.File.Journal". The counters are observable, and nothing else is measured unless somebody
+/// listens.
 /// </summary>
 internal static class JournalMetrics
 {
+    private const string SourceName = "Pipelines.File.Journal";
+    private const string Tag = "journal";
+
     private static readonly Lock s_gate = new();
-    private static readonly List<WeakReference<Journal>> s_open = [];
-    private static readonly Meter s_meter = new("Pipelines.File.Journal");
+    private static readonly List<JournalMeter> s_open = [];
 
     // Of the journals that are closed. The lock guards it.
-    private static Totals s_closed;
+    private static readonly Dictionary<string, JournalTotals> s_closed = [];
+
+    private static readonly Meter s_meter = new(SourceName);
+    private static readonly Histogram<double> s_append = s_meter.CreateHistogram<double>(
+        "pipelines.file.journal.append.duration", "s", "From the call of an append that had to wait until the record was committed");
+
+    private static readonly Histogram<double> s_commit = s_meter.CreateHistogram<double>(
+        "pipelines.file.journal.commit.duration", "s", "How long the first record of each group waited to be committed");
+
+    private static readonly Histogram<long> s_records = s_meter.CreateHistogram<long>(
+        "pipelines.file.journal.commit.records", "{record}", "Records that were committed together, with Durable by one sync");
 
     static JournalMetrics()
     {
@@ -23,48 +37,98 @@ internal static class JournalMetrics
             "Groups of records that were committed together; with Durable each takes one sync, and committed / commits is records a sync",
             static totals => totals.Rounds);
         Counter("bytes", "By", "Bytes of records that were committed, with their headers", static totals => totals.Bytes);
-        s_meter.CreateObservableUpDownCounter("pipelines.file.journal.segments", static () => Read().Segments, "{segment}",
+        Counter("retention.failures", "{failure}", "How often old segments could not be removed",
+            static totals => totals.RetentionFailures);
+        s_meter.CreateObservableUpDownCounter(
+            "pipelines.file.journal.segments", static () => Read(static totals => totals.Segments), "{segment}",
             "Segment files of the open journals");
     }
 
-    internal static void Add(Journal journal)
+    internal static ActivitySource Activities { get; } = new(SourceName);
+
+    /// <summary>Whether somebody listens to what an append takes.</summary>
+    internal static bool IsAppendMeasured => s_append.Enabled || Activities.HasListeners();
+
+    /// <summary>The time, if somebody listens to what commits take; 0.</summary>
+    internal static long Now() => s_commit.Enabled ? Stopwatch.GetTimestamp() : 0;
+
+    internal static JournalMeter Add(Journal journal)
     {
+        JournalMeter meter = new(journal);
         lock (s_gate)
         {
-            s_open.RemoveAll(static reference => !reference.TryGetTarget(out _));
-            s_open.Add(new WeakReference<Journal>(journal));
-        }
-    }
-
-    internal static void Remove(Journal journal)
-    {
-        lock (s_gate)
-        {
-            s_open.RemoveAll(reference => !reference.TryGetTarget(out Journal? other) || other == journal);
-            s_closed = s_closed.Plus(journal) with { Segments = 0 };
-        }
-    }
-
-    private static void Counter(string name, string unit, string description, Func<Totals, long> value)
-        => s_meter.CreateObservableCounter("pipelines.file.journal." + name, () => value(Read()), unit, description);
-
-    private static Totals Read()
-    {
-        lock (s_gate)
-        {
-            Totals totals = s_closed;
-            foreach (WeakReference<Journal> reference in s_open)
+            foreach (JournalMeter gone in s_open.FindAll(static other => other.IsGone))
             {
-                totals = reference.TryGetTarget(out Journal? journal) ? totals.Plus(journal) : totals;
+                RemoveLocked(gone);
             }
 
-            return totals;
+            s_open.Add(meter);
+        }
+
+        return meter;
+    }
+
+    internal static void Remove(JournalMeter meter)
+    {
+        lock (s_gate)
+        {
+            RemoveLocked(meter);
         }
     }
 
-    private readonly record struct Totals(long Appended, long Committed, long Rounds, long Bytes, long Segments)
+    internal static void OnCommit(long records, long started, string name)
     {
-        internal Totals Plus(Journal journal) => new(Appended + journal.Appended, Committed + journal.Committed,
-            Rounds + journal.CommitRounds, Bytes + journal.CommittedBytes, Segments + journal.SegmentCount);
+        KeyValuePair<string, object?> tag = new(Tag, name);
+        s_records.Record(records, tag);
+        if (started != 0)
+        {
+            s_commit.Record(Stopwatch.GetElapsedTime(started).TotalSeconds, tag);
+        }
+    }
+
+    [AsyncMethodBuilder(typeof(PoolingAsyncValueTaskMethodBuilder<>))]
+    internal static async ValueTask<long> MeasureAsync(ValueTask<long> append, string name)
+    {
+        long started = Stopwatch.GetTimestamp();
+        using Activity? activity = Activities.StartActivity("journal append");
+        activity?.SetTag(Tag, name);
+        long sequence;
+        try
+        {
+            sequence = await append.ConfigureAwait(false);
+        }
+        catch (Exception e)
+        {
+            activity?.SetStatus(ActivityStatusCode.Error, e.Message);
+            throw;
+        }
+
+        activity?.SetTag("journal.sequence", sequence);
+        s_append.Record(Stopwatch.GetElapsedTime(started).TotalSeconds, new KeyValuePair<string, object?>(Tag, name));
+        return sequence;
+    }
+
+    private static void RemoveLocked(JournalMeter meter)
+    {
+        s_open.Remove(meter);
+        s_closed[meter.Name] = s_closed.GetValueOrDefault(meter.Name).Plus(meter.Read() with { Segments = 0 });
+    }
+
+    private static void Counter(string name, string unit, string description, Func<JournalTotals, long> value)
+        => s_meter.CreateObservableCounter("pipelines.file.journal." + name, () => Read(value), unit, description);
+
+    private static List<Measurement<long>> Read(Func<JournalTotals, long> value)
+    {
+        lock (s_gate)
+        {
+            Dictionary<string, JournalTotals> totals = new(s_closed);
+            foreach (JournalMeter meter in s_open)
+            {
+                totals[meter.Name] = totals.GetValueOrDefault(meter.Name).Plus(meter.Read());
+            }
+
+            return [.. totals.Select(
+                total => new Measurement<long>(value(total.Value), new KeyValuePair<string, object?>(Tag, total.Key)))];
+        }
     }
 }

@@ -1,7 +1,10 @@
+using Microsoft.Extensions.Logging;
+using Microsoft.Extensions.Logging.Abstractions;
+
 namespace Pipelines.File;
 
 /// <summary>
-/// How a <see cref="Journal"/> writes. An instance is immutable, and any number of journals may share it. An option throws
+/// How a <see cref="Journal"/> writes. A journal takes a copy when it is opened. An option throws
 /// <see cref="ArgumentOutOfRangeException"/> when it is set to a value that is out of range.
 /// </summary>
 /// <example>
@@ -20,21 +23,38 @@ public sealed record JournalOptions
 
     private const long LeastSegmentSize = 8 * 1024;
 
-    internal static JournalOptions Default { get; } = new();
+    internal ILogger Log => Logger ?? NullLogger.Instance;
+
+    /// <summary>
+    /// The name in metrics, activities and logs; <see langword="null"/>, the default, means that of the folder.
+    /// </summary>
+    public string? Name { get; set; }
+
+    /// <summary>
+    /// The folder of a journal that <see cref="JournalServices.AddJournal"/> adds; <see langword="null"/>, the default, means the journal's
+    /// name. <see cref="Journal.OpenAsync"/> is told the folder, and does not look at it.
+    /// </summary>
+    public string? Folder { get; set; }
+
+    /// <summary>
+    /// Where the journal logs that it was opened and closed, each segment, and what has failed; <see langword="null"/>, the default:
+    /// nowhere. A hosted journal logs to the host's by default.
+    /// </summary>
+    public ILogger? Logger { get; set; }
 
     /// <summary>
     /// The size of a segment file, in bytes: at least 8 KiB; 64 MiB by default. The next record that does not fit begins a new segment. A
     /// record that is longer than a segment gets one of its own.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is less than 8 KiB.</exception>
-    public long SegmentSize { get; init => field = AtLeast(value, LeastSegmentSize); } = DefaultSegmentSize;
+    public long SegmentSize { get; set => field = AtLeast(value, LeastSegmentSize); } = DefaultSegmentSize;
 
     /// <summary>The maximum length of a record, in bytes: 1 to 1 GiB; 16 MiB by default.</summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is out of that range.</exception>
     public int MaxRecordLength
     {
         get;
-        init
+        set
         {
             ArgumentOutOfRangeException.ThrowIfGreaterThan(value, JournalFormat.MaxRecordLength);
             field = (int)AtLeast(value, 1);
@@ -49,43 +69,44 @@ public sealed record JournalOptions
     public FlushGuarantee FlushGuarantee
     {
         get;
-        init => field = Enum.IsDefined(value) ? value
+        set => field = Enum.IsDefined(value) ? value
             : throw new ArgumentOutOfRangeException(nameof(value), value, "Not a FlushGuarantee.");
     } = FlushGuarantee.Durable;
 
     /// <summary>
-    /// Whether the next segment is filled with zeros while the current one is written; <see langword="true"/> by default. If not, and in
-    /// the first segment, the file grows by 1 MiB of zeros at a time. Either way a commit overwrites blocks that the file has already,
-    /// which a device does in about half of the time.
+    /// Whether files are filled with zeros ahead of the records, the next segment while the current one is written;
+    /// <see langword="true"/> by default. A commit then overwrites blocks that the file has already, which a device does in about half of
+    /// the time. It is done only where that gains something: on ext4, XFS and their like on Linux.
     /// </summary>
-    public bool PreallocateSegments { get; init; } = true;
+    public bool PreallocateSegments { get; set; } = true;
 
     /// <summary>
     /// The number of bytes that are appended and not committed at which further appends wait, before the journal takes their records;
     /// 8 MiB by default. They go on at half of it.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is less than 1.</exception>
-    public long PauseAppendThreshold { get; init => field = AtLeast(value, 1); } = 8 * 1024 * 1024;
+    public long PauseAppendThreshold { get; set => field = AtLeast(value, 1); } = 8 * 1024 * 1024;
 
     /// <summary>
     /// The number of bytes of segments to keep, at most, if possible; <see langword="null"/>, the default, keeps all. The oldest segments
-    /// are removed when a new one begins and when the journal is opened. The segment that is written stays.
+    /// are removed when a new one begins and when the journal is opened. The segment that is written stays. What cannot be removed is tried
+    /// again with the next one: <see cref="Journal.RetentionError"/>.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public long? RetainBytes { get; init => field = value is { } bytes ? AtLeast(bytes, 0) : null; }
+    public long? RetainBytes { get; set => field = value is { } bytes ? AtLeast(bytes, 0) : null; }
 
     /// <summary>
     /// The age of the records to keep; <see langword="null"/>, the default, keeps all. A segment whose last record is older is removed when
     /// a new segment begins and when the journal is opened.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    public TimeSpan? RetainAge { get; init => field = value is { } age ? new TimeSpan(AtLeast(age.Ticks, 0)) : null; }
+    public TimeSpan? RetainAge { get; set => field = value is { } age ? new TimeSpan(AtLeast(age.Ticks, 0)) : null; }
 
     /// <summary>
-    /// Whether <see cref="Journal.OpenAsync"/> reads and checks every record; <see langword="true"/> by default. If not, it checks the
-    /// headers of all segments and the records of the last one, and readers check the other records when they come to them.
+    /// Whether <see cref="RetainBytes"/> and <see cref="RetainAge"/> also remove what a registered <see cref="JournalConsumer"/> has not
+    /// processed; <see langword="false"/> by default: a consumer that is not used any more keeps everything, until it is removed.
     /// </summary>
-    public bool VerifyAllSegments { get; init; } = true;
+    public bool RetainsPastConsumers { get; set; }
 
     private static long AtLeast(long value, long least)
     {

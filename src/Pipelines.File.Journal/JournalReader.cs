@@ -7,7 +7,7 @@ namespace Pipelines.File;
 /// <remarks>
 /// After a failed sync of the process that writes, it may return records that were never acknowledged and that are on the device only when
 /// the journal was opened again: Linux does not tell the error to a descriptor that is opened later (fsync(2)).
-/// <see cref="Journal.ReadBatchesAsync"/> never does.
+/// <see cref="Journal.ReadBatchesAsync(long, bool, CancellationToken)"/> never does.
 /// </remarks>
 /// <example>
 /// <code>
@@ -24,7 +24,7 @@ namespace Pipelines.File;
 /// </example>
 public sealed class JournalReader
 {
-    private static readonly TimeSpan s_defaultInterval = TimeSpan.FromMilliseconds(10);
+    internal static TimeSpan DefaultInterval { get; } = TimeSpan.FromMilliseconds(10);
 
     private readonly string _folder;
     private readonly TimeSpan _interval;
@@ -39,13 +39,14 @@ public sealed class JournalReader
     /// <param name="folder">The folder. It may be empty as yet.</param>
     /// <param name="followInterval">
     /// How often a reader that follows looks for new records; <see langword="null"/> means every 10 milliseconds. It holds no thread.
+    /// When there was nothing for a hundred looks, it looks ten times less often.
     /// </param>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="followInterval"/> is not longer than 0.</exception>
     public static JournalReader Open(string folder, TimeSpan? followInterval = null)
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
-        TimeSpan interval = followInterval ?? s_defaultInterval;
+        TimeSpan interval = followInterval ?? DefaultInterval;
         ArgumentOutOfRangeException.ThrowIfLessThanOrEqual(interval, TimeSpan.Zero, nameof(followInterval));
         folder = Path.GetFullPath(folder);
         return Directory.Exists(folder) ? new JournalReader(folder, interval)
@@ -53,17 +54,35 @@ public sealed class JournalReader
     }
 
     /// <summary>Reads records in order, in batches.</summary>
-    /// <param name="from">The sequence number of the first record; if it was removed, the oldest record that there is.</param>
+    /// <param name="from">
+    /// The sequence number of the first record; <see cref="Journal.Oldest"/>: of the oldest one that there is.
+    /// </param>
     /// <param name="follow">Whether to wait at the end for more, without a thread and without an end.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
-    /// <exception cref="ArgumentOutOfRangeException"><paramref name="from"/> is negative.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">
+    /// <paramref name="from"/> is less than <see cref="Journal.Oldest"/>, or, which the first step tells, beyond the journal's end.
+    /// </exception>
+    /// <exception cref="JournalRecordsRemovedException">Records were removed before they were read, or the first one was.</exception>
+    /// <exception cref="JournalChangedException">The journal was repaired, or made anew, and does not have what was read.</exception>
     /// <exception cref="InvalidJournalException">A record that was on the device is damaged.</exception>
-    /// <exception cref="IOException">A file cannot be read, or records were removed before they were read.</exception>
+    /// <exception cref="IOException">A file cannot be read.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
         long from = 0, bool follow = false, CancellationToken cancellationToken = default)
     {
-        ArgumentOutOfRangeException.ThrowIfNegative(from);
-        return JournalCursor.ReadBatchesAsync(new FolderSource(_folder, _interval), from, follow, cancellationToken);
+        ArgumentOutOfRangeException.ThrowIfLessThan(from, Journal.Oldest);
+        return JournalCursor.ReadAsync(new FolderSource(_folder, _interval), from, null, follow, cancellationToken);
+    }
+
+    /// <summary>Reads on from a place, if what was read before it is still there.</summary>
+    /// <param name="from">The place: <see cref="JournalBatch.Position"/>, or what its text was parsed to.</param>
+    /// <param name="follow">As above.</param>
+    /// <param name="cancellationToken">Ends the wait.</param>
+    /// <inheritdoc cref="ReadBatchesAsync(long, bool, CancellationToken)" path="/exception"/>
+    public IAsyncEnumerable<JournalBatch> ReadBatchesAsync(
+        JournalPosition from, bool follow = false, CancellationToken cancellationToken = default)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(from.Sequence, nameof(from));
+        return JournalCursor.ReadAsync(new FolderSource(_folder, _interval), from.Sequence, from, follow, cancellationToken);
     }
 }

@@ -1,16 +1,15 @@
 namespace Pipelines.File;
 
-/// <summary>An append that waits until the journal takes its record. The journal's lock guards it.</summary>
-/// <param name="record">The caller's bytes, which do not change until the append has ended.</param>
-/// <param name="crc">Their CRC.</param>
-internal sealed class QueuedAppend(ReadOnlyMemory<byte> record, uint crc)
+/// <summary>An append that waits until the journal takes its records. The journal's lock guards it.</summary>
+/// <param name="pending">The records.</param>
+internal sealed class QueuedAppend(PendingAppend pending)
 {
     // Its awaiters run on the application's pool: it is completed under the lock.
     private readonly TaskCompletionSource<TakenAppend> _taken = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
-    internal ReadOnlyMemory<byte> Record => record;
+    internal PendingAppend Pending => pending;
 
-    internal uint Crc => crc;
+    internal long Size { get; } = pending.Size;
 
     internal bool IsCanceled { get; private set; }
 
@@ -20,7 +19,7 @@ internal sealed class QueuedAppend(ReadOnlyMemory<byte> record, uint crc)
 
     internal void Fail(Exception error) => _taken.TrySetException(error);
 
-    /// <summary>Cancels the append unless its record is taken, or the journal has failed.</summary>
+    /// <summary>Cancels the append unless its records are taken, or the journal has failed.</summary>
     internal bool TryCancelLocked()
     {
         IsCanceled = _taken.TrySetCanceled();

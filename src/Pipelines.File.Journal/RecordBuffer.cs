@@ -17,6 +17,9 @@ internal sealed class RecordBuffer : IBufferWriter<byte>
     private int _length;
     private int _maxLength;
 
+    /// <summary>How many bytes were written.</summary>
+    internal int Length => _length;
+
     internal ReadOnlyMemory<byte> Written => _bytes.AsMemory(0, _length);
 
     internal static RecordBuffer Rent(int maxLength)
@@ -39,6 +42,13 @@ internal sealed class RecordBuffer : IBufferWriter<byte>
             ArrayPool<byte>.Shared.Return(_bytes);
             _bytes = [];
         }
+    }
+
+    /// <summary>Adds bytes whose length was looked at.</summary>
+    internal void Append(ReadOnlySpan<byte> bytes)
+    {
+        bytes.CopyTo(GetSpan(bytes.Length));
+        _length += bytes.Length;
     }
 
     public void Advance(int count)

@@ -1,112 +1,89 @@
 namespace Pipelines.File;
 
 /// <summary>
-/// Checks records in the order in which they were written: each has the next number and the CRC of the one before. Owned by whoever reads
-/// a segment.
+/// Follows records in the order in which they were written: each has the next number and the CRC of the one before. Batches count when they
+/// are whole. Owned by whoever reads a segment.
 /// </summary>
-/// <param name="seed">The CRC of the journal's id.</param>
-/// <param name="sequence">The number of the next record.</param>
-/// <param name="crc">The CRC of the record or statement before.</param>
-internal sealed class RecordChain(uint seed, long sequence, uint crc)
+internal sealed class RecordChain
 {
-    /// <summary>Why <see cref="Take"/> has taken no more.</summary>
-    internal enum Stop
+    private readonly uint _seed;
+    private uint _following;
+
+    /// <summary>Begins in a segment.</summary>
+    /// <param name="seed">The CRC of the segment's header.</param>
+    /// <param name="position">The file offset of the next record.</param>
+    /// <param name="sequence">Its number.</param>
+    /// <param name="crc">The CRC of the record or statement before.</param>
+    /// <param name="following">How many records of its batch are left, with it; 0 if that is not known.</param>
+    internal RecordChain(uint seed, long position, long sequence, uint crc, uint following = 0)
     {
-        /// <summary>The bytes end: more of them may make a record.</summary>
-        Bytes,
-
-        /// <summary>The next record has the number at which to stop.</summary>
-        Limit,
-
-        /// <summary>What comes is no record, or not the next one.</summary>
-        Invalid,
+        _seed = seed;
+        _following = following;
+        Position = WholePosition = position;
+        Sequence = Whole = Proven = sequence;
+        Crc = WholeCrc = crc;
     }
 
+    /// <summary>Begins with the first record of a segment.</summary>
+    internal RecordChain(SegmentHeader header)
+        : this(header.Seed, JournalFormat.HeaderLength, header.First, header.Previous)
+    {
+    }
+
+    /// <summary>The file offset behind the last record or statement.</summary>
+    internal long Position { get; private set; }
+
     /// <summary>The number of the next record.</summary>
-    internal long Sequence { get; private set; } = sequence;
+    internal long Sequence { get; private set; }
 
     /// <summary>The CRC of the last record or statement.</summary>
-    internal uint Crc { get; private set; } = crc;
+    internal uint Crc { get; private set; }
+
+    /// <summary>As <see cref="Position"/>, behind the last batch that is whole.</summary>
+    internal long WholePosition { get; private set; }
+
+    /// <summary>The number behind the last batch that is whole. A record alone is a batch of one.</summary>
+    internal long Whole { get; private set; }
+
+    /// <summary>As <see cref="Crc"/>, of the last batch that is whole.</summary>
+    internal uint WholeCrc { get; private set; }
 
     /// <summary>All records before this number are on the device: a later record, or whoever has synced, says so.</summary>
-    internal long Proven { get; private set; } = sequence;
+    internal long Proven { get; private set; }
 
-    /// <summary>Takes whole records and statements off the front.</summary>
-    /// <param name="bytes">The bytes.</param>
-    /// <param name="limit">The number of the first record that is not to be taken.</param>
-    /// <param name="needed">With <see cref="Stop.Bytes"/>, how many bytes the next one needs; in this call its beginning.</param>
-    /// <param name="stop">Why no more was taken.</param>
-    /// <returns>How many bytes were taken.</returns>
-    internal int Take(ReadOnlySpan<byte> bytes, long limit, out int needed, out Stop stop)
+    /// <summary>Whether a statement was met that says that another segment follows. Nothing comes behind it.</summary>
+    internal bool IsContinued { get; private set; }
+
+    /// <summary>Whether these bytes begin with the header of what comes next. Its content is to be looked at as well.</summary>
+    internal bool TryRead(ReadOnlySpan<byte> bytes, out RecordHeader header)
     {
-        int taken = 0;
-        while (true)
+        header = RecordHeader.Read(bytes);
+        return header.IsPossible && header.Previous == Crc && header.Sequence == Sequence && !IsContinued
+            && (_following == 0 || (!header.IsStatement && header.Following == _following - 1))
+            && header.IsOf(bytes, _seed, Position);
+    }
+
+    /// <summary>Goes on behind a record or statement that is intact.</summary>
+    internal void Take(RecordHeader header)
+    {
+        Prove(header.Proven);
+        if (header.IsStatement && header.Following != 0)
         {
-            ReadOnlySpan<byte> rest = bytes[taken..];
-            needed = RecordHeader.Length;
-            stop = Stop.Bytes;
-            if (rest.Length < RecordHeader.Length)
-            {
-                return taken;
-            }
+            // It belongs to nothing: the next segment goes on from the record before.
+            IsContinued = true;
+            return;
+        }
 
-            RecordHeader header = RecordHeader.Read(rest);
-            if (!header.IsPossible || header.Previous != Crc || header.Sequence != Sequence || header.Proven < 0)
-            {
-                stop = Stop.Invalid;
-                return taken;
-            }
-
-            if (!header.IsStatement && Sequence >= limit)
-            {
-                stop = Stop.Limit;
-                return taken;
-            }
-
-            needed = (int)JournalFormat.Padded(header.Size);
-            if (rest.Length < needed)
-            {
-                return taken;
-            }
-
-            if (!header.IsIntact(rest, seed))
-            {
-                stop = Stop.Invalid;
-                return taken;
-            }
-
-            taken += needed;
-            Crc = header.Crc;
-            Prove(header.Proven);
-            Sequence += header.IsStatement ? 0 : 1;
+        Position += JournalFormat.Padded(header.Size);
+        Crc = header.Crc;
+        Sequence += header.IsStatement ? 0 : 1;
+        _following = header.IsStatement ? 0 : header.Following;
+        if (_following == 0)
+        {
+            (WholePosition, Whole, WholeCrc) = (Position, Sequence, Crc);
         }
     }
 
     /// <summary>Records that all records before this number are on the device.</summary>
     internal void Prove(long before) => Proven = Math.Max(Proven, before);
-
-    /// <summary>Goes back to where the proven ones of the records just taken end.</summary>
-    /// <param name="taken">What was taken last, from its first byte on.</param>
-    /// <param name="first">The number of the first record in it.</param>
-    /// <param name="before">The CRC of the one before it.</param>
-    /// <returns>How many bytes of it are proven.</returns>
-    internal int GoBackToProven(ReadOnlySpan<byte> taken, long first, uint before)
-    {
-        (Sequence, Crc) = (first, before);
-        int kept = 0;
-        while (kept < taken.Length)
-        {
-            RecordHeader header = RecordHeader.Read(taken[kept..]);
-            if (!header.IsStatement && Sequence >= Proven)
-            {
-                break;
-            }
-
-            Crc = header.Crc;
-            Sequence += header.IsStatement ? 0 : 1;
-            kept += (int)JournalFormat.Padded(header.Size);
-        }
-
-        return kept;
-    }
 }

@@ -46,6 +46,20 @@ internal sealed record SegmentFile(long First, string Path)
     internal static SafeFileHandle OpenToRead(string path)
         => System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, Share);
 
+    /// <summary>Whether zeros that are written ahead make commits shorter: on file systems of Linux that write in place.</summary>
+    internal static bool GainsByZeros(string folder)
+    {
+        try
+        {
+            return OperatingSystem.IsLinux()
+                && new DriveInfo(folder).DriveFormat is "ext2" or "ext3" or "ext4" or "xfs" or "jfs" or "overlay" or "overlayfs";
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ArgumentException)
+        {
+            return false;
+        }
+    }
+
     /// <summary>Reads bytes. Returns how many there are: fewer only at the end of the file. One call may return fewer.</summary>
     internal static int Read(SafeFileHandle handle, Span<byte> bytes, long position)
     {

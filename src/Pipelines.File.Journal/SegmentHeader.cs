@@ -1,4 +1,6 @@
 using System.Buffers.Binary;
+using System.Security.Cryptography;
+using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File;
 
@@ -7,27 +9,38 @@ namespace Pipelines.File;
 /// <param name="First">The number of the first record.</param>
 /// <param name="Before">The number of the first record of the segment before; <paramref name="First"/> if there was none.</param>
 /// <param name="Created">When the segment began.</param>
-/// <param name="Previous">The CRC of the last record or statement of the segment before; of the first segment <see cref="Seed"/>.</param>
-internal sealed record SegmentHeader(Guid Id, long First, long Before, DateTimeOffset Created, uint Previous)
+/// <param name="Epoch">A random number, which changes when numbers of records may be given a second time.</param>
+/// <param name="EpochBefore">The epoch of the segment before; <paramref name="Epoch"/> if there was none.</param>
+/// <param name="Previous">The CRC of the last record or statement of the segment before; 0 if there was none.</param>
+internal sealed record SegmentHeader(
+    Guid Id, long First, long Before, DateTimeOffset Created, long Epoch, long EpochBefore, uint Previous)
 {
-    private const int CrcOffset = 60;
+    private const int CrcOffset = 76;
 
-    /// <summary>The CRC of the journal's id, from which the CRCs of its records go on.</summary>
-    internal uint Seed { get; } = SeedOf(Id);
+    /// <summary>The header's CRC, from which those of its records go on: no record of another segment is taken for one of this.</summary>
+    internal uint Seed => Crc32C.Append(0, ToBytes().AsSpan(0, CrcOffset));
+
+    /// <summary>An epoch that no journal has had.</summary>
+    internal static long NewEpoch() => BinaryPrimitives.ReadInt64LittleEndian(RandomNumberGenerator.GetBytes(sizeof(long))) & long.MaxValue;
 
     /// <summary>The header of the first segment of a new journal.</summary>
     internal static SegmentHeader OfNew(long first)
     {
-        Guid id = Guid.NewGuid();
-        return new SegmentHeader(id, first, first, DateTimeOffset.UtcNow, SeedOf(id));
+        long epoch = NewEpoch();
+        return new SegmentHeader(Guid.NewGuid(), first, first, Now(), epoch, epoch, 0);
     }
 
-    private static uint SeedOf(Guid id)
-    {
-        Span<byte> bytes = stackalloc byte[16];
-        id.TryWriteBytes(bytes);
-        return Crc32C.Append(0, bytes);
-    }
+    /// <summary>The header of the segment that follows.</summary>
+    /// <param name="last">The one before.</param>
+    /// <param name="next">The number of its first record.</param>
+    /// <param name="crc">The CRC of the last record or statement.</param>
+    /// <param name="epoch">Its epoch.</param>
+    internal static SegmentHeader After(SegmentHeader last, long next, uint crc, long epoch)
+        => next > last.First ? new SegmentHeader(last.Id, next, last.First, Now(), epoch, last.Epoch, crc)
+            : last with { Created = Now(), Epoch = epoch };
+
+    // As the file has it.
+    private static DateTimeOffset Now() => DateTimeOffset.FromUnixTimeMilliseconds(DateTimeOffset.UtcNow.ToUnixTimeMilliseconds());
 
     internal byte[] ToBytes()
     {
@@ -39,19 +52,42 @@ internal sealed record SegmentHeader(Guid Id, long First, long Before, DateTimeO
         BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(32), First);
         BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(40), Before);
         BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(48), Created.ToUnixTimeMilliseconds());
-        BinaryPrimitives.WriteUInt32LittleEndian(bytes.AsSpan(56), Previous);
+        BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(56), Epoch);
+        BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(64), EpochBefore);
+        BinaryPrimitives.WriteUInt32LittleEndian(bytes.AsSpan(72), Previous);
         BinaryPrimitives.WriteUInt32LittleEndian(bytes.AsSpan(CrcOffset), Crc32C.Append(0, bytes.AsSpan(0, CrcOffset)));
         return bytes;
+    }
+
+    /// <summary>Opens a segment to read it, and checks its header.</summary>
+    /// <exception cref="InvalidJournalException">It is none, or that of another segment.</exception>
+    internal static SafeFileHandle Open(SegmentFile segment, out SegmentHeader header)
+    {
+        SafeFileHandle handle = SegmentFile.OpenToRead(segment.Path);
+        try
+        {
+            header = Read(handle, segment);
+            return handle;
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
     }
 
     /// <summary>Reads and checks the header of a segment.</summary>
     /// <exception cref="InvalidJournalException">It is none, or that of another segment.</exception>
     internal static SegmentHeader Read(SegmentFile segment)
     {
-        byte[] bytes = new byte[JournalFormat.HeaderLength];
-        using Microsoft.Win32.SafeHandles.SafeFileHandle handle = SegmentFile.OpenToRead(segment.Path);
-        int read = SegmentFile.Read(handle, bytes, 0);
+        using SafeFileHandle handle = Open(segment, out SegmentHeader header);
+        return header;
+    }
 
+    private static SegmentHeader Read(SafeFileHandle handle, SegmentFile segment)
+    {
+        byte[] bytes = new byte[JournalFormat.HeaderLength];
+        int read = SegmentFile.Read(handle, bytes, 0);
         if (!bytes.AsSpan().StartsWith(JournalFormat.Magic))
         {
             throw Invalid("This is no segment of a journal: it does not begin as one.");
@@ -64,18 +100,26 @@ internal sealed record SegmentHeader(Guid Id, long First, long Before, DateTimeO
         }
 
         if (read < bytes.Length || BinaryPrimitives.ReadUInt32LittleEndian(bytes.AsSpan(CrcOffset))
-            != Crc32C.Append(0, bytes.AsSpan(0, CrcOffset)))
+            != Crc32C.Append(0, bytes.AsSpan(0, CrcOffset)) || bytes.AsSpan(CrcOffset + sizeof(uint)).ContainsAnyExcept((byte)0))
         {
             throw Invalid("The header of the segment is damaged.");
         }
 
-        SegmentHeader header = new(
-            new Guid(bytes.AsSpan(16, 16)), BinaryPrimitives.ReadInt64LittleEndian(bytes.AsSpan(32)),
-            BinaryPrimitives.ReadInt64LittleEndian(bytes.AsSpan(40)),
-            DateTimeOffset.FromUnixTimeMilliseconds(BinaryPrimitives.ReadInt64LittleEndian(bytes.AsSpan(48))),
-            BinaryPrimitives.ReadUInt32LittleEndian(bytes.AsSpan(56)));
-        return header.First == segment.First ? header
-            : throw Invalid($"The segment's name is not that of its first record, which has the number {header.First}.");
+        long created = BinaryPrimitives.ReadInt64LittleEndian(bytes.AsSpan(48));
+        long first = BinaryPrimitives.ReadInt64LittleEndian(bytes.AsSpan(32));
+        long before = BinaryPrimitives.ReadInt64LittleEndian(bytes.AsSpan(40));
+        if (first < 0 || before < 0 || before > first || created < DateTimeOffset.MinValue.ToUnixTimeMilliseconds()
+            || created > DateTimeOffset.MaxValue.ToUnixTimeMilliseconds())
+        {
+            throw Invalid("The header of the segment says what cannot be.");
+        }
+
+        return first != segment.First
+            ? throw Invalid($"The segment's name is not that of its first record, which has the number {first}.")
+            : new SegmentHeader(
+                new Guid(bytes.AsSpan(16, 16)), first, before, DateTimeOffset.FromUnixTimeMilliseconds(created),
+                BinaryPrimitives.ReadInt64LittleEndian(bytes.AsSpan(56)), BinaryPrimitives.ReadInt64LittleEndian(bytes.AsSpan(64)),
+                BinaryPrimitives.ReadUInt32LittleEndian(bytes.AsSpan(72)));
 
         InvalidJournalException Invalid(string what) => new(what, segment.Path, 0, segment.First);
     }

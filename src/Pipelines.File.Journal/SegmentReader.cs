@@ -1,54 +1,88 @@
-using System.Buffers;
-using System.IO.Pipelines;
+using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File;
 
 /// <summary>
-/// Reads checked records of one segment, from a place on. It reads ahead of what the segment has, so it is opened again to read what was
-/// written since. Owned by one reader.
+/// Reads checked records of one segment, from a place on, and what comes there later. Of a segment that grows it reads each record once,
+/// and at most half as much again behind the end. Owned by one reader.
 /// </summary>
-internal sealed class SegmentReader : IAsyncDisposable
+internal sealed class SegmentReader : IDisposable
 {
-    /// <summary>Bytes of one piece of memory: records that cross two of them are copied.</summary>
-    private const int BufferSize = 256 * 1024;
+    private const int MostAtOnce = 256 * 1024;
 
-    private readonly FilePipeReader _reader;
-    private readonly RecordChain _chain;
-    private ReadOnlySequence<byte> _buffer;
-    private byte[] _joined = [];
-    private int _consumed;
+    // What the page cache has is copied on the caller's thread: it was just written.
+    private const int MostInline = 4 * 1024;
 
-    private SegmentReader(FilePipeReader reader, RecordChain chain, long position)
+    private readonly SafeFileHandle _handle;
+    private byte[] _buffer = new byte[4 * 1024];
+
+    // In the buffer: what was returned ends, what the chain has taken ends, what was read ends.
+    private int _returned;
+    private int _taken;
+    private int _filled;
+
+    // The bytes of records since there were none.
+    private long _yielded;
+
+    // The header at which the chain has stopped, and how often it was there since.
+    private RecordHeader _stoppedAt;
+    private int _stops;
+
+    private SegmentReader(SafeFileHandle handle, SegmentFile file, SegmentHeader header, RecordChain chain)
     {
-        _reader = reader;
-        _chain = chain;
-        Position = position;
+        _handle = handle;
+        File = file;
+        Header = header;
+        Chain = chain;
+        Next = chain.Sequence;
+
+        // A segment that is entered has more, mostly.
+        _yielded = 32 * 1024;
     }
 
-    /// <summary>The file offset behind <see cref="Bytes"/>.</summary>
-    internal long Position { get; private set; }
+    internal SegmentFile File { get; }
 
-    /// <summary>The records that were read last, and statements between them. Valid until the next call.</summary>
+    internal SegmentHeader Header { get; }
+
+    /// <summary>How far records were read, returned or not.</summary>
+    internal RecordChain Chain { get; }
+
+    /// <summary>The records that were returned last, and statements between them. Valid until the next call.</summary>
     internal ReadOnlyMemory<byte> Bytes { get; private set; }
 
-    /// <summary>The number of the first of these records; the chain has that of the next.</summary>
+    /// <summary>The number of the first of these records.</summary>
     internal long First { get; private set; }
 
-    /// <summary>The number behind all records that are intact, also of those that are not returned because nothing proves them.</summary>
-    internal long Intact { get; private set; }
+    /// <summary>The number behind the records that were returned.</summary>
+    internal long Next { get; private set; }
 
-    internal static async ValueTask<SegmentReader> OpenAsync(
-        string path, long position, RecordChain chain, long readAhead, CancellationToken cancellationToken)
+    /// <summary>Whether so much is read that nothing proves that the reader should have it proven.</summary>
+    internal bool IsFull => _taken - _returned >= MostAtOnce;
+
+    /// <summary>Whether bytes stand behind the last record that are none, or none yet.</summary>
+    internal bool HasStopped => _stops > 0;
+
+    /// <summary>Opens a segment at a record, or before it.</summary>
+    /// <param name="file">The segment.</param>
+    /// <param name="from">The number of the record.</param>
+    internal static SegmentReader Open(SegmentFile file, long from)
     {
-        FilePipeReaderOptions options = new()
+        SafeFileHandle handle = SegmentHeader.Open(file, out SegmentHeader header);
+        try
         {
-            Offset = position,
-            BufferSize = BufferSize,
-            Share = SegmentFile.Share,
-            PauseReadAheadThreshold = readAhead,
-        };
-        return new SegmentReader(await FilePipeReader.OpenAsync(path, options, cancellationToken).ConfigureAwait(false), chain, position);
+            return new SegmentReader(handle, file, header, SegmentSeek.Find(handle, header, from));
+        }
+        catch
+        {
+            handle.Dispose();
+            throw;
+        }
     }
+
+    public void Dispose() => _handle.Dispose();
+
+    /// <summary>The bytes that the file has, by this handle.</summary>
+    internal long Length => RandomAccess.GetLength(_handle);
 
     /// <summary>Reads the next records. <see langword="false"/>: for now there is no further one before the limit.</summary>
     /// <param name="limit">The number of the first record that is not to be read.</param>
@@ -56,69 +90,122 @@ internal sealed class SegmentReader : IAsyncDisposable
     /// <param name="cancellationToken">Ends a wait.</param>
     internal async ValueTask<bool> ReadAsync(long limit, bool onlyProven, CancellationToken cancellationToken)
     {
-        int needed = RecordHeader.Length;
         while (true)
         {
-            _buffer = _buffer.Slice(_consumed);
-            _consumed = 0;
-            if (_buffer.Length < needed && !await FillAsync(needed, cancellationToken).ConfigureAwait(false))
-            {
-                return false;
-            }
-
-            ReadOnlyMemory<byte> bytes = needed <= _buffer.First.Length ? _buffer.First : Join(needed);
-            First = _chain.Sequence;
-            uint before = _chain.Crc;
-            int taken = _chain.Take(bytes.Span, limit, out int more, out RecordChain.Stop stop);
-            Intact = _chain.Sequence;
-            if (onlyProven && _chain.Sequence > _chain.Proven)
-            {
-                taken = _chain.GoBackToProven(bytes.Span[..taken], First, before);
-                stop = RecordChain.Stop.Limit;
-            }
-
-            _consumed = taken;
-            Position += taken;
-            Bytes = bytes[..taken];
-            if (_chain.Sequence > First)
+            int needed = TakeBuffered(limit);
+            if (TryReturn(onlyProven ? Math.Min(Chain.Whole, Chain.Proven) : Chain.Whole))
             {
                 return true;
             }
 
-            if (stop != RecordChain.Stop.Bytes)
+            if (needed == 0 || (onlyProven && IsFull)
+                || !await FillAsync(needed, cancellationToken).ConfigureAwait(false))
             {
+                // What stands behind the last record may be written yet: it is read again.
+                _filled = _taken;
+                _yielded = 0;
                 return false;
             }
-
-            // Statements alone, or a record that goes on in the next piece of memory.
-            needed = more;
         }
     }
 
-    public ValueTask DisposeAsync() => _reader.CompleteAsync();
+    /// <summary>Has the chain take what is there. Returns how many bytes the next record needs; 0 if it is not to be taken.</summary>
+    private int TakeBuffered(long limit)
+    {
+        while (true)
+        {
+            ReadOnlySpan<byte> bytes = _buffer.AsSpan(_taken, _filled - _taken);
+            if (bytes.Length < RecordHeader.Length)
+            {
+                return Chain.IsContinued || Chain.Sequence >= limit ? 0 : RecordHeader.Length;
+            }
+
+            if (!Chain.TryRead(bytes, out RecordHeader header))
+            {
+                _stops = bytes[..RecordHeader.Length].ContainsAnyExcept((byte)0) ? _stops + 1 : 0;
+                return 0;
+            }
+
+            if (!header.IsStatement && Chain.Sequence >= limit)
+            {
+                return 0;
+            }
+
+            int size = (int)JournalFormat.Padded(header.Size);
+            if (bytes.Length < size)
+            {
+                // A record that was not intact is looked at ever more seldom: it may be long, and it may be torn.
+                _stops = header == _stoppedAt ? _stops + 1 : 1;
+                _stoppedAt = header;
+                return int.IsPow2(_stops) ? size : 0;
+            }
+
+            if (Crc32C.Append(0, bytes[RecordHeader.Length..(int)header.Size]) != header.ContentCrc)
+            {
+                (_stoppedAt, _stops) = (header, Math.Max(_stops, 1));
+                return 0;
+            }
+
+            Chain.Take(header);
+            if (Chain.IsContinued)
+            {
+                return 0;
+            }
+
+            _taken += size;
+            _yielded += size;
+            _stops = 0;
+        }
+    }
+
+    /// <summary>Returns the records before a number, which is the end of a batch.</summary>
+    private bool TryReturn(long end)
+    {
+        (First, int start) = (Next, _returned);
+        while (Next < end)
+        {
+            RecordHeader header = RecordHeader.Read(_buffer.AsSpan(_returned));
+            Next += header.IsStatement ? 0 : 1;
+            _returned += (int)JournalFormat.Padded(header.Size);
+        }
+
+        Bytes = _buffer.AsMemory(start, _returned - start);
+        return Next > First;
+    }
 
     private async ValueTask<bool> FillAsync(int needed, CancellationToken cancellationToken)
     {
-        if (_buffer.Start.GetObject() is not null)
-        {
-            _reader.AdvanceTo(_buffer.Start, _buffer.End);
-            _buffer = default;
-        }
-
-        _buffer = (await _reader.ReadAtLeastAsync(needed, cancellationToken).ConfigureAwait(false)).Buffer;
-        return _buffer.Length >= needed;
+        int missing = needed - (_filled - _taken);
+        int length = (int)Math.Max(missing, Math.Min(MostAtOnce, _yielded / 2));
+        MakeRoom(length);
+        Memory<byte> room = _buffer.AsMemory(_filled, length);
+        long position = Chain.Position + (_filled - _taken);
+        int read = length <= MostInline ? RandomAccess.Read(_handle, room.Span, position)
+            : await RandomAccess.ReadAsync(_handle, room, position, cancellationToken).ConfigureAwait(false);
+        _filled += read;
+        return read > 0;
     }
 
-    /// <summary>One piece of memory with the first bytes of the buffer, which cross two.</summary>
-    private ReadOnlyMemory<byte> Join(int length)
+    /// <summary>Has room behind what was read. What is kept is what was not returned, so nobody has the rest any more.</summary>
+    private void MakeRoom(int length)
     {
-        if (_joined.Length < length)
+        if (_buffer.Length - _filled >= length)
         {
-            // The longest record is a little longer than the largest power of two.
-            _joined = new byte[length > 1 << 30 ? length : (int)System.Numerics.BitOperations.RoundUpToPowerOf2((uint)length)];
+            return;
         }
 
-        _buffer.Slice(0, length).CopyTo(_joined);
-        return _joined.AsMemory(0, length);
+        int kept = _filled - _returned;
+        byte[] old = _buffer;
+        if (kept + length > old.Length)
+        {
+            // Not twice as long if it is long: a heap that has room for the record may have none for that.
+            long wanted = kept + (long)length;
+            _buffer = new byte[wanted <= 2 * MostAtOnce ? Math.Max(wanted, Math.Min(2 * MostAtOnce, old.Length * 2)) : wanted];
+        }
+
+        old.AsSpan(_returned, kept).CopyTo(_buffer);
+        _taken -= _returned;
+        _filled -= _returned;
+        _returned = 0;
     }
 }

@@ -19,10 +19,15 @@ internal sealed class SegmentWriter
     private readonly FilePipeWriter _writer;
     private readonly uint _seed;
 
-    private SegmentWriter(SafeFileHandle handle, string path, SegmentHeader header, long end, long zeroed, FlushGuarantee guarantee)
+    // Whether zeros are written ahead.
+    private readonly bool _isZeroed;
+
+    private SegmentWriter(
+        SafeFileHandle handle, string path, SegmentHeader header, long end, long zeroed, bool isZeroed, FlushGuarantee guarantee)
     {
         _handle = handle;
         _seed = header.Seed;
+        _isZeroed = isZeroed;
         File = new SegmentFile(header.First, path);
         Header = header;
         End = end;
@@ -42,12 +47,13 @@ internal sealed class SegmentWriter
     internal long Zeroed { get; private set; }
 
     /// <summary>Goes on behind the last record of a segment that recovery has looked at.</summary>
-    internal static SegmentWriter Open(SegmentState state, FlushGuarantee guarantee)
+    internal static SegmentWriter Open(SegmentState state, bool isZeroed, FlushGuarantee guarantee)
     {
         SafeFileHandle handle = System.IO.File.OpenHandle(state.File.Path, FileMode.Open, FileAccess.ReadWrite, SegmentFile.Share);
         try
         {
-            return new SegmentWriter(handle, state.File.Path, state.Header, state.End, RandomAccess.GetLength(handle), guarantee);
+            return new SegmentWriter(
+                handle, state.File.Path, state.Header, state.End, RandomAccess.GetLength(handle), isZeroed, guarantee);
         }
         catch
         {
@@ -62,9 +68,13 @@ internal sealed class SegmentWriter
     /// <param name="folder">The journal's.</param>
     /// <param name="header">What the segment begins with.</param>
     /// <param name="prepared">A file with zeros; <see langword="null"/> if there is none.</param>
+    /// <param name="isZeroed">Whether zeros are written ahead.</param>
+    /// <param name="replaces">
+    /// Whether it takes the place of a segment of the same name. Otherwise a file that has the name is an error, and is left alone.
+    /// </param>
     /// <param name="guarantee">Of the records.</param>
     internal static async ValueTask<SegmentWriter> CreateAsync(
-        string folder, SegmentHeader header, PreparedSegment? prepared, FlushGuarantee guarantee)
+        string folder, SegmentHeader header, PreparedSegment? prepared, bool isZeroed, bool replaces, FlushGuarantee guarantee)
     {
         string next = Path.Combine(folder, JournalFormat.NextName);
         string path = Path.Combine(folder, JournalFormat.NameOf(header.First));
@@ -73,15 +83,14 @@ internal sealed class SegmentWriter
         SegmentWriter? segment = null;
         try
         {
-            segment = new SegmentWriter(handle, path, header, 0, Math.Max(zeroed, JournalFormat.HeaderLength), guarantee)
+            segment = new SegmentWriter(
+                handle, path, header, 0, Math.Max(zeroed, JournalFormat.HeaderLength), isZeroed, guarantee)
             {
                 End = JournalFormat.HeaderLength,
             };
             segment._writer.Write(header.ToBytes());
             await segment._writer.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
-
-            // Nobody else makes a segment, so there is no file of that name.
-            System.IO.File.Move(next, path, overwrite: true);
+            System.IO.File.Move(next, path, overwrite: replaces);
             FileSync.FlushFolder(folder);
             return segment;
         }
@@ -108,11 +117,11 @@ internal sealed class SegmentWriter
     internal bool HasRoom(long sequence, long size, long segmentSize) => sequence == Header.First || End + size <= segmentSize;
 
     /// <summary>Whether there are blocks for a record of this size. Where there are none, it must not be written yet.</summary>
-    internal bool HasBlocks(long size) => End + size <= Zeroed;
+    internal bool HasBlocks(long size) => !_isZeroed || End + size <= Zeroed;
 
     /// <summary>How many bytes of zeros are to be written next, for records of this size; not more than 0 if there are enough.</summary>
     internal long MissingZeros(long size, long segmentSize)
-        => Zeroed - End - size > Step / 2 ? 0 : Math.Max(Math.Min(Step, segmentSize - Zeroed), End + size - Zeroed);
+        => !_isZeroed || Zeroed - End - size > Step / 2 ? 0 : Math.Max(Math.Min(Step, segmentSize - Zeroed), End + size - Zeroed);
 
     /// <summary>Writes zeros behind those that are there. Called by one thread at a time, without the lock.</summary>
     internal void WriteZeros(long length)
@@ -126,20 +135,16 @@ internal sealed class SegmentWriter
     /// <summary>Records that zeros were written.</summary>
     internal void AddZerosLocked(long length) => Zeroed += length;
 
-    /// <summary>Adds a record, or with <paramref name="isStatement"/> a statement. The caller flushes it.</summary>
+    /// <summary>Adds a record. The caller flushes it.</summary>
     /// <param name="record">The bytes.</param>
-    /// <param name="crc">Their CRC, going on from the journal's seed.</param>
-    /// <param name="isStatement">Whether it is a statement, which has no bytes.</param>
-    /// <param name="previous">The CRC of the record before.</param>
-    /// <param name="uncommitted">How many records before it may not be on the device.</param>
-    /// <param name="sequence">Its number.</param>
+    /// <param name="header">What its header says; size and CRC are set here.</param>
     /// <returns>The CRC of the record.</returns>
-    internal uint Write(ReadOnlySpan<byte> record, uint crc, bool isStatement, uint previous, uint uncommitted, long sequence)
+    internal uint Write(ReadOnlySpan<byte> record, RecordHeader header)
     {
         int size = (int)JournalFormat.SizeOf(record.Length);
         int atOnce = Math.Min(size, MostAtOnce);
         Span<byte> room = _writer.GetSpan(atOnce)[..atOnce];
-        uint link = RecordHeader.Write(room, crc, record.Length, isStatement, previous, uncommitted, sequence);
+        uint crc = RecordHeader.Write(room, header with { Size = (uint)(RecordHeader.Length + record.Length) }, _seed, End);
         int copied = Math.Min(record.Length, atOnce - RecordHeader.Length);
         record[..copied].CopyTo(room[RecordHeader.Length..]);
         room[(RecordHeader.Length + copied)..].Clear();
@@ -151,12 +156,15 @@ internal sealed class SegmentWriter
         }
 
         End += size;
-        return link;
+        return crc;
     }
 
-    /// <summary>Adds a statement. It may make the file longer.</summary>
-    internal uint WriteStatement(uint previous, long sequence)
-        => Write([], _seed, isStatement: true, previous, uncommitted: 0, sequence);
+    /// <summary>Adds a statement that all records are on the device. It may make the file longer.</summary>
+    /// <param name="previous">The CRC of the record or statement before.</param>
+    /// <param name="next">The number of the next record.</param>
+    /// <param name="isContinued">Whether it says that another segment follows.</param>
+    internal uint WriteStatement(uint previous, long next, bool isContinued)
+        => Write([], new RecordHeader(0, 0, true, 0, previous, 0, isContinued ? 1U : 0, next));
 
     internal ValueTask<System.IO.Pipelines.FlushResult> FlushAsync(FlushGuarantee guarantee) => _writer.FlushAsync(guarantee);
 

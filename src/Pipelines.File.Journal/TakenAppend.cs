@@ -2,8 +2,12 @@ using System.IO.Pipelines;
 
 namespace Pipelines.File;
 
-/// <summary>A record that the journal has taken.</summary>
-/// <param name="Sequence">Its number.</param>
-/// <param name="Bytes">The bytes of all records up to this one since the journal was opened.</param>
-/// <param name="Flush">Completes when it is committed. Awaited once.</param>
-internal readonly record struct TakenAppend(long Sequence, long Bytes, ValueTask<FlushResult> Flush);
+/// <summary>Records that the journal has taken.</summary>
+/// <param name="Sequence">The number of the first one.</param>
+/// <param name="Count">How many they are.</param>
+/// <param name="Bytes">The bytes of all records up to the last one since the journal was opened.</param>
+/// <param name="Generation">How often the journal was opened again before.</param>
+/// <param name="Started">When, if that is measured; 0.</param>
+/// <param name="Flush">Completes when they are committed. Awaited once.</param>
+internal readonly record struct TakenAppend(
+    long Sequence, int Count, long Bytes, int Generation, long Started, ValueTask<FlushResult> Flush);

@@ -77,6 +77,37 @@ public static class JournalCommands
         return 0;
     }
 
+    /// <summary>Opens a journal and closes it, and says what it has.</summary>
+    internal static async Task<int> OpenAsync(string folder)
+    {
+        await using Journal journal = await Journal.OpenAsync(folder, new() { MaxRecordLength = 1 << 30 });
+        Console.WriteLine($"{journal.NextSequence} {journal.CutBytes}");
+        return 0;
+    }
+
+    /// <summary>
+    /// Commits records as processed until it is killed. Says "processed SEQUENCE PRODUCER COUNT" before, "committed SEQUENCE" after.
+    /// </summary>
+    internal static async Task<int> ConsumeAsync(string folder)
+    {
+        await using JournalConsumer consumer = await JournalConsumer.OpenAsync(folder, "child");
+        Console.Out.Write($"opened {consumer.Position.Sequence}\n");
+        await foreach (JournalConsumerBatch batch in consumer.ReadBatchesAsync(follow: true))
+        {
+            foreach (JournalRecordCopy record in batch)
+            {
+                int producer = BinaryPrimitives.ReadInt32LittleEndian(record.Span);
+                int count = BinaryPrimitives.ReadInt32LittleEndian(record.Span[4..]);
+                Console.Out.Write($"processed {record.Sequence} {producer} {count}\n");
+            }
+
+            await consumer.CommitAsync(batch.NextSequence);
+            Console.Out.Write($"committed {batch.NextSequence}\n");
+        }
+
+        return 0;
+    }
+
     internal static async Task<int> CountAsync(string folder)
     {
         int records = 0;

@@ -16,6 +16,8 @@ using Pipelines.File.Threading;
 //                                     killed
 // journal FOLDER PRODUCERS           appends to a journal with several producers, and says what is acknowledged, until it is killed
 // journalread FOLDER                 follows a journal, and says what it gets, until the journal says that it is over
+// journalopen FOLDER                 opens a journal and closes it
+// journalconsume FOLDER              processes the records of a journal as a consumer, and says which, until it is killed
 // journalcount FOLDER                says how many records a journal has
 // lock PATH                          takes the lock of a path, says whether it got it, and keeps it until it is killed
 // read PATH BUFFER                   reads the file and checks the pattern
@@ -55,6 +57,8 @@ try
         "forever" => await GoOnAsync(args[1]),
         "journal" => await JournalCommands.AppendAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "journalread" => await JournalCommands.ReadAsync(args[1]),
+        "journalopen" => await JournalCommands.OpenAsync(args[1]),
+        "journalconsume" => await JournalCommands.ConsumeAsync(args[1]),
         "journalcount" => await JournalCommands.CountAsync(args[1]),
         "lock" => KeepLock(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),

@@ -5,7 +5,7 @@ namespace FilePipelinesTests;
 /// <summary>Errors of the device: nothing is acknowledged after the first, and what was acknowledged before stays.</summary>
 public sealed class JournalErrorTests
 {
-    private const int StatementLength = 24;
+    private const int StatementLength = 32;
 
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
@@ -72,6 +72,41 @@ public sealed class JournalErrorTests
         Assert.Equal(summary.NextSequence, await again.AppendAsync(new byte[1000], _stop));
     }
 
+    /// <summary>A singleton of a host goes on when there is room again.</summary>
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task ReopenAsync_DiskWasFullAndOldSegmentsAreTrimmed_GoesOn(bool preallocates)
+    {
+        using LoopDisk disk = LoopDisk.Make("ext4", 16L << 20);
+        string folder = disk.PathOf("journal");
+        await using Journal journal = await Journal.OpenAsync(
+            folder, new() { SegmentSize = 1 << 20, PreallocateSegments = preallocates }, _stop);
+        await journal.ReopenAsync(_stop);
+        long acknowledged = -1;
+        for (int round = 0; round < 3; round++)
+        {
+            while (journal.Error is null)
+            {
+                Task<long>[] appends = [.. Enumerable.Range(0, 8).Select(_ => journal.AppendAsync(new byte[100_000], _stop).AsTask())];
+                foreach (Task<long> append in appends)
+                {
+                    await Record.ExceptionAsync(() => append);
+                    acknowledged = append.IsCompletedSuccessfully ? await append : acknowledged;
+                }
+            }
+
+            await journal.TrimBeforeAsync(acknowledged, _stop);
+            await journal.ReopenAsync(_stop);
+            Assert.Null(journal.Error);
+            Assert.True(journal.NextSequence > acknowledged);
+            acknowledged = journal.NextSequence;
+            Assert.Equal(acknowledged, await journal.AppendAsync(new byte[1000], _stop));
+        }
+
+        Assert.Equal(0, (await Journal.VerifyAsync(folder, cancellationToken: _stop)).TornBytes);
+    }
+
     /// <summary>A sync that is under way when zeros cannot be written succeeds, after a follower has got the error.</summary>
     [Fact]
     public async Task AppendAsync_DiskIsFullWhileRecordsAreSynced_AcknowledgesNoneThatAFollowerDoesNotGet()
@@ -103,41 +138,38 @@ public sealed class JournalErrorTests
         Assert.InRange(followed, acknowledged + 1, journal.NextSequence);
     }
 
-    /// <summary>An old segment that cannot be removed fails the journal while records of the new one are synced.</summary>
+    /// <summary>What something is mounted on cannot be removed (EBUSY): appends go on, and it is tried again.</summary>
     [Fact]
-    public async Task AppendAsync_RetentionFailsWhileRecordsAreSynced_AcknowledgesNoneThatAFollowerDoesNotGet()
+    public async Task AppendAsync_OldSegmentsCannotBeRemoved_GoesOnAndRemovesThemLater()
     {
         using LoopDisk disk = LoopDisk.Make("ext4", 64L << 20);
+        string folder = disk.PathOf("journal");
         JournalOptions options = new() { PreallocateSegments = false, SegmentSize = 64 * 1024, RetainBytes = 300_000 };
-        for (int round = 0; round < 20; round++)
+        await Journaled.MakeAsync(folder, 1, options);
+        string first = Journaled.Segments(folder)[0];
+        SystemTool.Run("mount", "--bind", first, first);
+        try
         {
-            string folder = disk.PathOf($"journal{round}");
-            await using Journal journal = await Journal.OpenAsync(folder, options, _stop);
-            await journal.AppendAsync(new byte[10], _stop);
+            await using Journal stuck = await Journal.OpenAsync(folder, options, _stop);
+            for (int i = 0; i < 300; i++)
+            {
+                await stuck.AppendAsync(new byte[3000], _stop);
+            }
 
-            // What something is mounted on cannot be removed (EBUSY).
-            string first = Journaled.Segments(folder)[0];
-            SystemTool.Run("mount", "--bind", first, first);
-            try
-            {
-                long followed = 0;
-                Task follow = Task.Run(
-                    async () =>
-                    {
-                        await foreach (JournalBatch batch in journal.ReadBatchesAsync(follow: true, cancellationToken: _stop))
-                        {
-                            followed = batch.NextSequence;
-                        }
-                    }, _stop);
-                long[] acknowledged = await Task.WhenAll(Enumerable.Range(0, 4).Select(_ => AppendUntilErrorAsync(journal)));
-                await Assert.ThrowsAsync<IOException>(() => follow);
-                Assert.InRange(followed, acknowledged.Max() + 1, journal.NextSequence);
-            }
-            finally
-            {
-                SystemTool.Run("umount", "--lazy", first);
-            }
+            await Eventually.TrueAsync(() => Task.FromResult(stuck.RetentionError is not null), "retention has not failed");
+            Assert.Null(stuck.Error);
+            Assert.Equal(0, stuck.FirstSequence);
+            await Assert.ThrowsAsync<IOException>(async () => await stuck.TrimBeforeAsync(long.MaxValue, _stop));
+            await stuck.AppendAsync(new byte[3000], _stop);
         }
+        finally
+        {
+            SystemTool.Run("umount", "--lazy", first);
+        }
+
+        await using Journal journal = await Journal.OpenAsync(folder, options, _stop);
+        Assert.Null(journal.RetentionError);
+        Assert.True(journal.FirstSequence > 0);
     }
 
     /// <summary>What is left must still say that it is damaged: an end that a crash has left is cut by the next opening.</summary>
@@ -243,16 +275,5 @@ public sealed class JournalErrorTests
         string told = output.Trim().Split('\n')[^1];
         Assert.StartsWith("failed IOException", told, StringComparison.Ordinal);
         Assert.Contains(Path.Combine(folder, "00000000000000000000.journal"), told, StringComparison.Ordinal);
-    }
-
-    private async Task<long> AppendUntilErrorAsync(Journal journal)
-    {
-        byte[] record = new byte[3000];
-        long acknowledged = -1;
-        while (await Record.ExceptionAsync(async () => acknowledged = await journal.AppendAsync(record, _stop)) is null)
-        {
-        }
-
-        return acknowledged;
     }
 }

@@ -8,6 +8,10 @@ namespace FilePipelinesTests;
 [Collection("whole process")]
 public sealed class JournalMeterTests : IDisposable
 {
+    private const string JournalName = "metered";
+
+    private static readonly JournalOptions s_named = new() { Name = JournalName };
+
     private readonly TempFolder _temp = new();
     private readonly MeterListener _listener = new();
     private readonly ConcurrentDictionary<string, long> _seen = new();
@@ -22,7 +26,14 @@ public sealed class JournalMeterTests : IDisposable
                 listener.EnableMeasurementEvents(instrument);
             }
         };
-        _listener.SetMeasurementEventCallback<long>((instrument, value, _, _) => _seen[instrument.Name] = value);
+        _listener.SetMeasurementEventCallback<long>((instrument, value, tags, _) =>
+        {
+            if (tags.Length == 1 && tags[0] is { Key: "journal", Value: JournalName })
+            {
+                _seen[instrument.Name] = value;
+            }
+        });
+        _listener.SetMeasurementEventCallback<double>((instrument, value, tags, _) => _seen[instrument.Name] = 1);
         _listener.Start();
     }
 
@@ -40,9 +51,9 @@ public sealed class JournalMeterTests : IDisposable
         string folder = _temp.File("journal");
 
         // The meter begins with the first journal of the process.
-        await (await Journal.OpenAsync(folder, cancellationToken: _stop)).DisposeAsync();
+        await (await Journal.OpenAsync(folder, s_named, _stop)).DisposeAsync();
         (long Appended, long Committed, long Commits, long Bytes, long Segments) before = Read();
-        await using (Journal journal = await Journal.OpenAsync(folder, new JournalOptions { SegmentSize = 16 * 1024 }, _stop))
+        await using (Journal journal = await Journal.OpenAsync(folder, s_named with { SegmentSize = 16 * 1024 }, _stop))
         {
             for (int i = 0; i < Records; i++)
             {
@@ -52,7 +63,7 @@ public sealed class JournalMeterTests : IDisposable
             (long Appended, long Committed, long Commits, long Bytes, long Segments) open = Read();
             Assert.Equal((Records, Records, Records), (open.Appended - before.Appended, open.Committed - before.Committed,
                 open.Commits - before.Commits));
-            Assert.Equal(Records * (Size + 24), open.Bytes - before.Bytes);
+            Assert.Equal(Records * (Size + 32), open.Bytes - before.Bytes);
             Assert.Equal(Directory.GetFiles(folder, "*.journal").Length, open.Segments - before.Segments);
         }
 
@@ -64,13 +75,16 @@ public sealed class JournalMeterTests : IDisposable
     [Fact]
     public async Task Commits_ManyRecordsTogether_AreFewerThanTheRecords()
     {
-        await using Journal journal = await Journal.OpenAsync(_temp.File("journal"), cancellationToken: _stop);
+        await using Journal journal = await Journal.OpenAsync(_temp.File("journal"), s_named, _stop);
         (long Appended, long Committed, long Commits, long Bytes, long Segments) before = Read();
         Task<long>[] appends = [.. Enumerable.Range(0, 500).Select(_ => journal.AppendAsync(new byte[10], _stop).AsTask())];
         await Task.WhenAll(appends);
         (long Appended, long Committed, long Commits, long Bytes, long Segments) after = Read();
         Assert.Equal(500, after.Committed - before.Committed);
         Assert.InRange(after.Commits - before.Commits, 1, 499);
+        Assert.InRange(_seen["pipelines.file.journal.commit.records"], 1, 500);
+        Assert.Contains("pipelines.file.journal.append.duration", _seen.Keys);
+        Assert.Contains("pipelines.file.journal.commit.duration", _seen.Keys);
     }
 
     private (long Appended, long Committed, long Commits, long Bytes, long Segments) Read()

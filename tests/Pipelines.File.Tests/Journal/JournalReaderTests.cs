@@ -28,7 +28,11 @@ public sealed class JournalReaderTests : IDisposable
             Assert.Equal(150, await Journaled.ReadAsync(Read(journal, isByFolder, from, follow: false), from));
         }
 
-        Assert.Equal(1000, await Journaled.ReadAsync(Read(journal, isByFolder, 1000, follow: false), 1000));
+        foreach (bool follow in new[] { false, true })
+        {
+            await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+                async () => await Journaled.ReadAsync(Read(journal, isByFolder, 151, follow), 151));
+        }
     }
 
     [Theory]
@@ -126,12 +130,13 @@ public sealed class JournalReaderTests : IDisposable
                 .GetAsyncEnumerator(_stop);
             Assert.True(await reader.MoveNextAsync());
             await journal.TrimBeforeAsync(journal.FirstSequence + 100, _stop);
-            await Assert.ThrowsAsync<IOException>(async () =>
+            JournalRecordsRemovedException e = await Assert.ThrowsAsync<JournalRecordsRemovedException>(async () =>
             {
                 while (await reader.MoveNextAsync())
                 {
                 }
             });
+            Assert.Equal(journal.FirstSequence, e.First);
         }
     }
 
@@ -179,7 +184,7 @@ public sealed class JournalReaderTests : IDisposable
         Task<Exception?> reading = Task.Run(
             async () => await Record.ExceptionAsync(async () =>
             {
-                await foreach (JournalBatch batch in Read(journal, isByFolder, removed, follow: false))
+                await foreach (JournalBatch batch in Read(journal, isByFolder, removed == 0 ? Journal.Oldest : removed, false))
                 {
                     Assert.Equal((1, 0), (batch.FirstSequence, removed));
                     break;

@@ -266,7 +266,8 @@ public sealed class JournalTests : IDisposable
         await journal.TrimBeforeAsync(150, _stop);
         Assert.InRange(journal.FirstSequence, 1, 150);
         Assert.InRange(Journaled.Segments(_folder).Length, 1, segments - 1);
-        Assert.Equal(300, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop), journal.FirstSequence));
+        Assert.Equal(
+            300, await Journaled.ReadAsync(journal.ReadBatchesAsync(Journal.Oldest, cancellationToken: _stop), journal.FirstSequence));
         Assert.Equal(300, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(200, cancellationToken: _stop), 200));
         await journal.TrimBeforeAsync(long.MaxValue, _stop);
         Assert.Single(Journaled.Segments(_folder));
@@ -314,7 +315,7 @@ public sealed class JournalTests : IDisposable
 
         await using Journal again = await Journal.OpenAsync(_folder, options, _stop);
         Assert.Equal(Math.Max(before, 1), again.NextSequence);
-        byte[][] read = await ToArraysAsync(again.ReadBatchesAsync(cancellationToken: _stop));
+        byte[][] read = await ToArraysAsync(again.ReadBatchesAsync(Journal.Oldest, cancellationToken: _stop));
         Assert.Equal(again.NextSequence - again.FirstSequence, read.Length);
         Assert.All(read, one => Assert.Equal(record, one));
     }
@@ -328,10 +329,11 @@ public sealed class JournalTests : IDisposable
             await Journaled.AppendAsync(journal, 500);
         }
 
+        // Also removes what was not removed before the journal was closed.
         await using Journal again = await Journal.OpenAsync(_folder, options, _stop);
         Assert.InRange(Journaled.Segments(_folder).Sum(path => new FileInfo(path).Length), 20_000, 50_000);
         Assert.True(again.FirstSequence > 300);
-        Assert.Equal(500, await Journaled.ReadAsync(again.ReadBatchesAsync(cancellationToken: _stop), again.FirstSequence));
+        Assert.Equal(500, await Journaled.ReadAsync(again.ReadBatchesAsync(Journal.Oldest, cancellationToken: _stop), again.FirstSequence));
     }
 
     [Fact]
@@ -364,7 +366,7 @@ public sealed class JournalTests : IDisposable
         Assert.Throws<ArgumentOutOfRangeException>(() => new JournalOptions { RetainBytes = -1 });
         Assert.Throws<ArgumentOutOfRangeException>(() => new JournalOptions { RetainAge = TimeSpan.FromTicks(-1) });
         await using Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
-        Assert.Throws<ArgumentOutOfRangeException>(() => journal.ReadBatchesAsync(-1, cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(() => journal.ReadBatchesAsync(-2, cancellationToken: _stop));
         Assert.Contains("healthy", journal.ToString(), StringComparison.Ordinal);
     }
 

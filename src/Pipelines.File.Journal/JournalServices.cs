@@ -1,0 +1,31 @@
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+
+namespace Pipelines.File;
+
+/// <summary>Journals of an application with a host.</summary>
+public static class JournalServices
+{
+    private static readonly string[] s_tags = ["journal"];
+
+    /// <summary>
+    /// Adds a journal: a keyed singleton, <c>[FromKeyedServices("orders")] Journal orders</c>. The host opens it before its services start,
+    /// or whoever asks for it first does, and closes it after they have stopped. A health check of that name, with the tag "journal", is
+    /// unhealthy when the journal has failed or is closed, and degraded when old segments cannot be removed.
+    /// </summary>
+    /// <param name="services">The application's services.</param>
+    /// <param name="name">The key, and the name in metrics and logs. The folder, too, if no other one is configured.</param>
+    /// <param name="configure">Sets options; <see langword="null"/>: none.</param>
+    /// <exception cref="ArgumentException">The name is empty.</exception>
+    public static IServiceCollection AddJournal(this IServiceCollection services, string name, Action<JournalOptions>? configure = null)
+    {
+        ArgumentNullException.ThrowIfNull(services);
+        ArgumentException.ThrowIfNullOrEmpty(name);
+        services.AddKeyedSingleton(name, (provider, _) => new JournalHost(provider, name, configure));
+        services.AddKeyedSingleton(name, (provider, _) => provider.GetRequiredKeyedService<JournalHost>(name).Open());
+        services.AddHealthChecks().Add(new HealthCheckRegistration(
+            name, provider => new JournalHealthCheck(provider.GetRequiredKeyedService<Journal>(name)), failureStatus: null, s_tags));
+        return services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<JournalHost>(name));
+    }
+}

@@ -1,0 +1,193 @@
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+public sealed class JournalConsumerTests : IDisposable
+{
+    private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
+
+    private readonly TempFolder _temp = new();
+    private readonly string _folder;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public JournalConsumerTests() => _folder = _temp.File("journal");
+
+    public void Dispose() => _temp.Dispose();
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadBatchesAsync_AfterARestart_GoesOnBehindWhatWasCommitted(bool isByFolder)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 100);
+        long committed = 0;
+        for (int round = 0; round < 5; round++)
+        {
+            await using JournalConsumer consumer = await OpenAsync(journal, isByFolder);
+            Assert.Equal((committed, 100 - committed), (consumer.Position.Sequence, consumer.Behind));
+            List<JournalRecordCopy> records = [];
+            await foreach (JournalConsumerBatch batch in consumer.ReadBatchesAsync(cancellationToken: _stop))
+            {
+                Assert.Equal(batch.Count, batch.NextSequence - batch.FirstSequence);
+                records.AddRange(batch);
+            }
+
+            // May be kept.
+            Assert.All(records, record => Assert.Equal(Journaled.Record(record.Sequence), record.Memory.ToArray()));
+            Assert.Equal((committed, 100 - committed), (records[0].Sequence, records.Count));
+            await consumer.CommitAsync(committed += 17, _stop);
+            Assert.Equal(committed, consumer.Position.Sequence);
+        }
+
+        Assert.Equal(85, JournalConsumer.Registered(_folder)["mails"].Sequence);
+    }
+
+    [Fact]
+    public async Task CommitAsync_WhatWasNotReadOrIsBehind_Throws()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 10);
+        await using JournalConsumer consumer = await journal.OpenConsumerAsync("mails", cancellationToken: _stop);
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(async () => await consumer.CommitAsync(1, _stop));
+        await foreach (JournalConsumerBatch _ in consumer.ReadBatchesAsync(cancellationToken: _stop))
+        {
+        }
+
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(async () => await consumer.CommitAsync(11, _stop));
+        await consumer.CommitAsync(10, _stop);
+        await Assert.ThrowsAsync<ArgumentOutOfRangeException>(async () => await consumer.CommitAsync(9, _stop));
+        await consumer.CommitAsync(10, _stop);
+        Assert.Equal(0, consumer.Behind);
+        Assert.Equal(journal.Position, consumer.Position);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task TrimBeforeAsync_AConsumerIsBehind_DoesNotPassItUnlessTold(bool isRetention)
+    {
+        JournalOptions options = isRetention ? s_small with { RetainAge = TimeSpan.Zero } : s_small;
+        await using Journal journal = await Journal.OpenAsync(_folder, options, _stop);
+        JournalConsumer consumer = await journal.OpenConsumerAsync("mails", cancellationToken: _stop);
+        await Journaled.AppendAsync(journal, 100);
+        await foreach (JournalConsumerBatch batch in consumer.ReadBatchesAsync(cancellationToken: _stop))
+        {
+            if (batch.NextSequence > 40)
+            {
+                await consumer.CommitAsync(40, _stop);
+                break;
+            }
+        }
+
+        await consumer.DisposeAsync();
+        await journal.TrimBeforeAsync(100, _stop);
+        Assert.InRange(journal.FirstSequence, 1, 40);
+        await Journaled.AppendAsync(journal, 100);
+        Assert.InRange(journal.FirstSequence, 1, 40);
+        await journal.TrimBeforeAsync(200, pastConsumers: true, _stop);
+        Assert.True(journal.FirstSequence > 40);
+        await Assert.ThrowsAsync<JournalRecordsRemovedException>(
+            async () => await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop));
+        JournalConsumer.Remove(_folder, "mails");
+        await using JournalConsumer again = await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop);
+        Assert.Equal(journal.FirstSequence, again.Position.Sequence);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task OpenAsync_IsOpenAlready_IsRefused(bool isByFolder)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await using (await OpenAsync(journal, isByFolder))
+        {
+            await Assert.ThrowsAsync<IOException>(async () => await OpenAsync(journal, isByFolder));
+            Assert.Throws<IOException>(() => JournalConsumer.Remove(_folder, "mails"));
+        }
+
+        await using JournalConsumer again = await OpenAsync(journal, isByFolder);
+        foreach (string name in new[] { "", ".", "..", "a/b", "a\\b", "ä", new string('a', 101) })
+        {
+            await Assert.ThrowsAnyAsync<ArgumentException>(async () => await JournalConsumer.OpenAsync(_folder, name, null, _stop));
+        }
+    }
+
+    [Fact]
+    public async Task OpenAsync_BeginsAtEnd_GetsOnlyWhatComesLater()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 50);
+        foreach (bool isByFolder in new[] { false, true })
+        {
+            await using JournalConsumer consumer = isByFolder
+                ? await JournalConsumer.OpenAsync(_folder, "f", new() { BeginsAtEnd = true }, _stop)
+                : await journal.OpenConsumerAsync("j", new() { BeginsAtEnd = true }, _stop);
+            Assert.Equal(journal.Position, consumer.Position);
+        }
+    }
+
+    /// <summary>What it has processed is not in the journal any more: the real end counts, by folder, too.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task OpenAsync_TheJournalWasRepairedOrItsEndIsTorn_Throws(bool isRepaired)
+    {
+        await Journaled.MakeAsync(_folder, 100, s_small);
+        await using (JournalConsumer consumer = await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop))
+        {
+            await foreach (JournalConsumerBatch batch in consumer.ReadBatchesAsync(cancellationToken: _stop))
+            {
+                await consumer.CommitAsync(batch.NextSequence, _stop);
+            }
+
+            Assert.Equal((100, 0), (consumer.Position.Sequence, consumer.Behind));
+        }
+
+        string last = Journaled.Segments(_folder)[^1];
+        if (isRepaired)
+        {
+            Journaled.Flip(last, 4096 + 40);
+            await Journal.RepairAsync(_folder, cancellationToken: _stop);
+        }
+        else
+        {
+            using FileStream cut = new(last, FileMode.Open, FileAccess.ReadWrite);
+            cut.SetLength(cut.Length - 40);
+        }
+
+        await Assert.ThrowsAsync<JournalChangedException>(
+            async () => await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop));
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, isRepaired ? 60 : 0);
+        await Assert.ThrowsAsync<JournalChangedException>(
+            async () => await journal.OpenConsumerAsync("mails", cancellationToken: _stop));
+    }
+
+    [Fact]
+    public async Task ReadBatchesAsync_Follow_IsToldOfWhatComes()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await using JournalConsumer inside = await OpenAsync(journal, isByFolder: false);
+        await using JournalConsumer outside = await JournalConsumer.OpenAsync(_folder, "outside", cancellationToken: _stop);
+        Task<long>[] following = [.. new[] { inside, outside }.Select(consumer => Task.Run(async () =>
+        {
+            await foreach (JournalConsumerBatch batch in consumer.ReadBatchesAsync(follow: true, _stop))
+            {
+                await consumer.CommitAsync(batch.NextSequence, _stop);
+                if (batch.NextSequence == 120)
+                {
+                    break;
+                }
+            }
+
+            return consumer.Position.Sequence;
+        }))];
+        await Journaled.AppendAsync(journal, 120);
+        Assert.All(await Task.WhenAll(following), committed => Assert.Equal(120, committed));
+    }
+
+    private async Task<JournalConsumer> OpenAsync(Journal journal, bool isByFolder)
+        => isByFolder ? await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop)
+            : await journal.OpenConsumerAsync("mails", cancellationToken: _stop);
+}

@@ -1,0 +1,295 @@
+using System.Buffers;
+using System.Buffers.Binary;
+using Pipelines.File;
+
+namespace FilePipelinesTests;
+
+/// <summary>What other writers, callers, clocks and contents of records do to a journal.</summary>
+public sealed class JournalSafetyTests : IDisposable
+{
+    private const int HeaderLength = 4096;
+
+    private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
+
+    private readonly TempFolder _temp = new();
+    private readonly string _folder;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public JournalSafetyTests() => _folder = _temp.File("journal");
+
+    public void Dispose() => _temp.Dispose();
+
+    [Theory]
+    [InlineData("")]
+    [InlineData("DOTNET_SYSTEM_IO_DISABLEFILELOCKING=1")]
+    public async Task OpenAsync_AnotherProcessWrites_IsRefusedWhateverTheRuntimesOwnLocksAre(string environment)
+    {
+        ChildProcess.SkipUnlessLinux();
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"{environment} exec " + ChildProcess.Command("journalopen", _folder));
+        Assert.NotEqual(0, status);
+        Assert.Contains("open for writing already", output + error, StringComparison.Ordinal);
+    }
+
+    [Theory]
+    [InlineData(10)]
+    [InlineData(5000)]
+    public async Task AppendAsync_TheLockWasRemovedAndAnotherWriterHasCome_LosesNothingThatWasAcknowledged(int length)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "An open file keeps its name there.");
+        Journal first = await Journal.OpenAsync(_folder, s_small, _stop);
+        Assert.Equal(0, await first.AppendAsync(new byte[length], _stop));
+        File.Delete(Path.Combine(_folder, "lock"));
+        Journal second = await Journal.OpenAsync(_folder, s_small, _stop);
+        Assert.Equal(1, await second.AppendAsync(new byte[length], _stop));
+        for (int i = 0; i < 3; i++)
+        {
+            await Assert.ThrowsAsync<IOException>(async () => await first.AppendAsync(new byte[length], _stop));
+        }
+
+        Assert.Contains("lock", first.Error!.Message, StringComparison.Ordinal);
+        await first.DisposeAsync();
+        Assert.Equal(2, await second.AppendAsync(new byte[length], _stop));
+        await second.DisposeAsync();
+        Assert.Equal(3, (await Journal.VerifyAsync(_folder, cancellationToken: _stop)).NextSequence);
+    }
+
+    [Fact]
+    public async Task AppendAsync_TheFolderWasMovedAndAnotherJournalIsInItsPlace_HarmsNeither()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "A folder with open files keeps its name there.");
+        Journal first = await Journal.OpenAsync(_folder, s_small, _stop);
+        long acknowledged = 0;
+        for (int i = 0; i < 3; i++)
+        {
+            acknowledged = await first.AppendAsync(new byte[1000], _stop);
+        }
+
+        string moved = _temp.File("moved");
+        Directory.Move(_folder, moved);
+        await using (Journal second = await Journal.OpenAsync(_folder, s_small, _stop))
+        {
+            await Record.ExceptionAsync(async () =>
+            {
+                for (int i = 0; i < 9; i++)
+                {
+                    acknowledged = await first.AppendAsync(new byte[1000], _stop);
+                }
+            });
+            await Record.ExceptionAsync(async () => await first.TrimBeforeAsync(long.MaxValue, _stop));
+            for (int i = 0; i < 20; i++)
+            {
+                await second.AppendAsync(new byte[1000], _stop);
+            }
+        }
+
+        await first.DisposeAsync();
+        Assert.Equal(20, (await Journal.VerifyAsync(_folder, cancellationToken: _stop)).NextSequence);
+        Assert.True((await Journal.VerifyAsync(moved, cancellationToken: _stop)).NextSequence > acknowledged);
+    }
+
+    /// <summary>An append that waits, and whose caller has given its memory back.</summary>
+    [Fact]
+    public async Task AppendAsync_TheCallersMemoryThrowsLater_ConcernsNobody()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, new() { PauseAppendThreshold = 1 }, _stop);
+        Task<long>[] before = [.. Enumerable.Range(0, 20).Select(_ => journal.AppendAsync(new byte[1000], _stop).AsTask())];
+        using FlightyMemory memory = new();
+        Task<long> waiting = journal.AppendAsync(memory.Memory, _stop).AsTask();
+        memory.IsGone = true;
+        await Assert.ThrowsAsync<ObjectDisposedException>(async () => await journal.AppendAsync(memory.Memory, _stop));
+        await Task.WhenAll(before);
+        await waiting;
+        await journal.AppendAsync(new byte[10], _stop);
+        Assert.Null(journal.Error);
+    }
+
+    [Fact]
+    public async Task AppendAsync_TheCallersMemoryChangesAtOnce_AppendsWhatItWas()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, new() { PauseAppendThreshold = 2000 }, _stop);
+        byte[] record = new byte[1000];
+        List<Task<long>> appends = [];
+        for (int i = 0; i < 50; i++)
+        {
+            Array.Fill(record, (byte)i);
+            appends.Add(journal.AppendAsync(record, _stop).AsTask());
+        }
+
+        await Task.WhenAll(appends);
+        int next = 0;
+        await foreach (JournalBatch batch in journal.ReadBatchesAsync(cancellationToken: _stop))
+        {
+            foreach (JournalRecord one in batch)
+            {
+                Assert.Equal((byte)next++, Assert.Single(one.ToArray().Distinct()));
+            }
+        }
+
+        Assert.Equal(50, next);
+    }
+
+    /// <summary>Each 8 bytes look like the header of a later record that reaches to the end.</summary>
+    [Fact]
+    public async Task OpenAsync_ATornRecordIsFullOfHeaders_LooksOnceAtEachByte()
+    {
+        byte[] record = new byte[16 << 20];
+        for (int i = 0; i + 32 <= record.Length; i += 32)
+        {
+            BinaryPrimitives.WriteInt32LittleEndian(record.AsSpan(i + 4), record.Length - i);
+            BinaryPrimitives.WriteInt64LittleEndian(record.AsSpan(i + 24), 2);
+        }
+
+        await using (Journal journal = await Journal.OpenAsync(_folder, new() { MaxRecordLength = record.Length }, _stop))
+        {
+            await journal.AppendAsync(new byte[8], _stop);
+            await journal.AppendAsync(record, _stop);
+        }
+
+        using (FileStream segment = new(Journaled.Segments(_folder)[0], FileMode.Open))
+        {
+            segment.SetLength(segment.Length - 64);
+        }
+
+        Task<Journal> opening = Task.Run(async () => await Journal.OpenAsync(_folder, cancellationToken: _stop));
+        await using Journal again = await GrowingFile.Bounded(opening);
+        Assert.Equal(1, again.NextSequence);
+        Assert.InRange(again.CutBytes, record.Length / 2, record.Length + 64);
+    }
+
+    [Fact]
+    public async Task OpenAsync_SomeRecordsAreNotProven_WritesOnlyThoseAgain()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        await using (Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop))
+        {
+            for (int i = 0; i < 50; i++)
+            {
+                await journal.AppendAsync(new byte[10_000], _stop);
+            }
+        }
+
+        using (FileStream segment = new(Journaled.Segments(_folder)[0], FileMode.Open))
+        {
+            // As a kill leaves it: without the statement of a journal that is closed.
+            segment.SetLength(segment.Length - 32);
+        }
+
+        string calls = _temp.File("calls");
+        (int status, string output, _) = await ChildProcess.RunAsync(
+            $"strace -f -qq -y -e trace=pwrite64 -o '{calls}' " + ChildProcess.Command("journalopen", _folder));
+        Assert.Equal((0, "50 0"), (status, output.Trim()));
+        string[] writes = [.. (await File.ReadAllLinesAsync(calls, _stop)).Where(
+            line => line.Contains(".journal>", StringComparison.Ordinal)
+            && !line.EndsWith("= 0", StringComparison.Ordinal))];
+        Assert.All(writes, line => Assert.True(long.Parse(line.Split('=')[0].Split(',')[^1].Trim(' ', ')')) > 49 * 10_000, line));
+        Assert.NotEmpty(writes);
+    }
+
+    [Fact]
+    public async Task RetainAge_ASegmentIsOfATimeThatLiesAhead_DoesNotStopIt()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        string[] segments = Journaled.Segments(_folder);
+        byte[] bytes = await File.ReadAllBytesAsync(segments[2], _stop);
+        BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(48), DateTimeOffset.UtcNow.AddYears(10).ToUnixTimeMilliseconds());
+        BinaryPrimitives.WriteUInt32LittleEndian(bytes.AsSpan(76), Crc32C.Append(0, bytes.AsSpan(0, 76)));
+        await File.WriteAllBytesAsync(segments[2], bytes, _stop);
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small with { RetainAge = TimeSpan.Zero }, _stop);
+        Assert.Single(Journaled.Segments(_folder));
+    }
+
+    [Theory]
+    [InlineData(32, -1L)]
+    [InlineData(40, 1000L)]
+    [InlineData(48, long.MaxValue)]
+    public async Task OpenAsync_AHeaderSaysWhatCannotBeAndItsCrcIsRight_NamesTheFile(int offset, long value)
+    {
+        await Journaled.MakeAsync(_folder, 5);
+        string segment = Journaled.Segments(_folder)[0];
+        byte[] bytes = await File.ReadAllBytesAsync(segment, _stop);
+        BinaryPrimitives.WriteInt64LittleEndian(bytes.AsSpan(offset), value);
+        BinaryPrimitives.WriteUInt32LittleEndian(bytes.AsSpan(76), Crc32C.Append(0, bytes.AsSpan(0, 76)));
+        await File.WriteAllBytesAsync(segment, bytes, _stop);
+        InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
+            async () => await Journal.OpenAsync(_folder, cancellationToken: _stop));
+        Assert.Equal(segment, e.Path);
+    }
+
+    [Fact]
+    public async Task OpenAsync_ADanglingLinkHasASegmentsName_IsAnErrorThatNamesIt()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Making a link needs a privilege there.");
+        await Journaled.MakeAsync(_folder, 5);
+        string link = Path.Combine(_folder, $"{5:D20}.journal");
+        File.CreateSymbolicLink(link, _temp.File("nowhere"));
+        foreach (Func<Task> call in new Func<Task>[]
+        {
+            async () => await Journal.OpenAsync(_folder, cancellationToken: _stop),
+            async () => await Journal.VerifyAsync(_folder, cancellationToken: _stop),
+            async () => await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)),
+        })
+        {
+            Exception? error = await GrowingFile.Bounded(Task.Run(async () => await Record.ExceptionAsync(call), _stop));
+            Assert.True(error is IOException or InvalidJournalException, error?.ToString());
+        }
+    }
+
+    /// <summary>Nothing that was appended comes back as something else: it is there, or its damage is told.</summary>
+    [Fact]
+    [Trait("Category", StressTime.Category)]
+    public async Task ReadBatchesAsync_AnyBitIsFlipped_NothingIsAlteredSilently()
+    {
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small, _stop))
+        {
+            await journal.AppendAsync(Journaled.Record(0), _stop);
+            await journal.AppendBatchAsync([Journaled.Record(1), Journaled.Record(2)], null, _stop);
+        }
+
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        byte[] bytes = await File.ReadAllBytesAsync(segment, _stop);
+        int told = 0;
+        for (int bit = 0; bit < bytes.Length * 8; bit++)
+        {
+            // Of the zeros of the header's page only some.
+            if (bit is > 100 * 8 and < (HeaderLength - 1) * 8 && bit % 509 != 0)
+            {
+                continue;
+            }
+
+            bytes[bit / 8] ^= (byte)(1 << (bit % 8));
+            await File.WriteAllBytesAsync(segment, bytes, _stop);
+            try
+            {
+                Assert.Equal(3, await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(cancellationToken: _stop)));
+            }
+            catch (InvalidJournalException)
+            {
+                told++;
+            }
+
+            bytes[bit / 8] ^= (byte)(1 << (bit % 8));
+        }
+
+        // All but the zeros behind records.
+        Assert.InRange(told, (bytes.Length - HeaderLength - 64) * 8, bytes.Length * 8);
+    }
+
+    private sealed class FlightyMemory : MemoryManager<byte>
+    {
+        private readonly byte[] _bytes = new byte[100];
+
+        public bool IsGone { get; set; }
+
+        public override Span<byte> GetSpan() => IsGone ? throw new ObjectDisposedException(nameof(FlightyMemory)) : _bytes;
+
+        public override MemoryHandle Pin(int elementIndex = 0) => throw new NotSupportedException();
+
+        public override void Unpin()
+        {
+        }
+
+        protected override void Dispose(bool disposing) => IsGone = true;
+    }
+}
