@@ -125,8 +125,10 @@ public sealed partial class FilePipeReader
 
         FileSegment? freed;
         FileRequest? request;
+        bool isShort;
         lock (_buffer)
         {
+            isShort = _buffer.IsShortFile;
             freed = _buffer.ReleaseLocked();
             request = _request;
             _request = null;
@@ -143,7 +145,7 @@ public sealed partial class FilePipeReader
             OpenedFile.SetPosition(Position);
         }
 
-        if (!_leaveOpen && OpenedFile.IsClosedElsewhere())
+        if (!_leaveOpen && OpenedFile.IsClosedElsewhere(isShort))
         {
             _ = WaitingCall<bool>.RunAsync(WaitKind.Open, Close);
         }

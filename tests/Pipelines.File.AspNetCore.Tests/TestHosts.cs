@@ -10,5 +10,6 @@ internal static class TestHosts
     /// tests of a machine that is in use would fail. Processes that tests start inherit it.
     /// </summary>
     [ModuleInitializer]
-    internal static void WatchesNoConfiguration() => Environment.SetEnvironmentVariable("DOTNET_hostBuilder__reloadConfigOnChange", "false");
+    internal static void WatchesNoConfiguration()
+        => Environment.SetEnvironmentVariable("DOTNET_hostBuilder__reloadConfigOnChange", "false");
 }

@@ -93,6 +93,9 @@ internal sealed class ReadBuffer
         }
     }
 
+    /// <summary>Whether the last read has found the end of a file of at most <see cref="OpenedFile.ShortFile"/> bytes.</summary>
+    internal bool IsShortFile => _endOfFile != EndOfFile.Unknown && NextOffset <= OpenedFile.ShortFile;
+
     /// <summary>Whether a read has found the end before the Length of the options was read.</summary>
     internal bool HasEndedEarly { get; private set; }
 

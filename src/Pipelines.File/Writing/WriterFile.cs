@@ -9,9 +9,6 @@ namespace Pipelines.File.Writing;
 /// </summary>
 internal sealed class WriterFile
 {
-    /// <summary>A file of at most this many bytes is written and closed in less time than a hop to another thread takes.</summary>
-    internal const int ShortFile = 64 * 1024;
-
     private readonly bool _leaveOpen;
 
     // Whether closing the file deletes it.
@@ -151,18 +148,18 @@ internal sealed class WriterFile
     /// cut, synced or renamed.
     /// </summary>
     internal bool EndsInMemory(long length)
-        => length <= ShortFile && WritesToMemory && !IsUnfinished && !HasPreallocatedRest(length);
+        => length <= OpenedFile.ShortFile && WritesToMemory && !IsUnfinished && !HasPreallocatedRest(length);
 
     /// <summary>
-    /// Whether closing the file may wait, also if nothing was written: for a server, for the device if more than <see cref="ShortFile"/>
-    /// bytes were written to a file that was emptied (ext4(5), auto_da_alloc) or <see cref="FileCaching.DropBehind"/> begins to write the
-    /// last ones, for the name that an unfinished file gets, or for the room that is freed, be it reserved or that of a file that is
+    /// Whether closing the file may wait, also if nothing was written: for a server, for the device if more than
+    /// <see cref="OpenedFile.ShortFile"/> bytes were written to a file that was emptied (ext4(5), auto_da_alloc) or
+    /// <see cref="FileCaching.DropBehind"/> begins to write the last ones, for the name that an unfinished file gets, or for the room that is freed, be it reserved or that of a file that is
     /// deleted.
     /// </summary>
     internal bool MayWaitToClose(long written)
         => HasPreallocatedRest(written) || (Opened.CanSeek
-            && (!WritesToMemory || IsUnfinished || _isDeleted || (written > ShortFile && !_leaveOpen && !Opened.IsNew)
-                || (!_leaveOpen && Opened.IsClosedElsewhere())));
+            && (!WritesToMemory || IsUnfinished || _isDeleted || (written > OpenedFile.ShortFile && !_leaveOpen && !Opened.IsNew)
+                || (!_leaveOpen && Opened.IsClosedElsewhere(isShort: Opened.IsNew && written <= OpenedFile.ShortFile))));
 
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);

@@ -97,6 +97,9 @@ internal sealed unsafe class RecordedCalls : UnixCalls
         return base.OpenFolderAt(folder, path, flags);
     }
 
+    internal override bool TellsAtClose(in FileProperties properties)
+        => CloseError != 0 || HasNoDescriptor || base.TellsAtClose(properties);
+
     internal override long CloseCopy(SafeFileHandle file) => CloseError != 0 ? -CloseError : base.CloseCopy(file);
 
     internal override int Duplicate(SafeFileHandle file) => HasNoDescriptor ? -1 : base.Duplicate(file);

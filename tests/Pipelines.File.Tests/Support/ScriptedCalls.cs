@@ -59,6 +59,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     public int Reads => _reads;
 
+    /// <summary>How often a duplicate was closed, to hear of lost bytes.</summary>
+    public int Closes => _closes;
+
     /// <summary>How often the length of a file was asked for.</summary>
     public int Lengths => _lengths;
 
@@ -125,8 +128,13 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
 
     internal override long TellFailure(SafeFileHandle file) => OnTellFailure?.Invoke(_syncs) ?? base.TellFailure(file);
 
+    internal override bool TellsAtClose(in FileProperties properties) => OnCloseCopy is not null || base.TellsAtClose(properties);
+
     internal override long CloseCopy(SafeFileHandle file)
-        => OnCloseCopy?.Invoke(Interlocked.Increment(ref _closes)) ?? base.CloseCopy(file);
+    {
+        int call = Interlocked.Increment(ref _closes);
+        return OnCloseCopy?.Invoke(call) ?? base.CloseCopy(file);
+    }
 
     private long Count(long written)
     {

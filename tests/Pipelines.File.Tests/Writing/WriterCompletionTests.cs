@@ -524,4 +524,25 @@ public sealed class WriterCompletionTests : IDisposable
         called.Set();
         return null;
     }
+
+    /// <summary>NFS, SMB and FUSE report lost bytes when a file is closed; a file of ext4 or its like needs no call for that.</summary>
+    [Theory]
+    [InlineData(0xef53L, 0)]
+    [InlineData(0x58465342L, 0)]
+    [InlineData(0x9123683eL, 0)]
+    [InlineData(0x01021994L, 0)]
+    [InlineData(0xf2f52010L, 0)]
+    [InlineData(0x6969L, 1)]
+    [InlineData(0x65735546L, 1)]
+    [InlineData(0x794c7630L, 1)]
+    [InlineData(-1L, 1)]
+    public async Task CompleteAsync_FileSystem_IsAskedForLostBytesWhereClosingTells(long fileSystem, int closes)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        ScriptedCalls calls = new() { FileSystem = fileSystem };
+        FilePipeWriter writer = calls.Write(_folder.File("f"));
+        await writer.WriteAsync(new byte[] { 1, 2, 3 }, TestContext.Current.CancellationToken);
+        await writer.CompleteAsync();
+        Assert.Equal(closes, calls.Closes);
+    }
 }

@@ -86,19 +86,22 @@ internal unsafe partial class UnixCalls
 
     /// <summary>
     /// Returns what closing the file would answer, 0 or a negative errno (<see cref="CloseCopy"/>, made again after EINTR). 0 for what is
-    /// no regular file, and if the caller has closed the handle, and so got the error.
+    /// no regular file or on a file system that reports nothing then, and if the caller has closed the handle, and so got the error.
     /// </summary>
     internal long TellClose(SafeFileHandle file, in FileProperties properties)
     {
         try
         {
-            return properties.IsRegular ? Repeat(file, static (calls, file) => calls.CloseCopy(file)) : 0;
+            return properties.IsRegular && TellsAtClose(properties) ? Repeat(file, static (calls, file) => calls.CloseCopy(file)) : 0;
         }
         catch (ObjectDisposedException)
         {
             return 0;
         }
     }
+
+    /// <summary>Whether closing a file may report lost bytes: not where the kernel alone has them, which then says so in a sync.</summary>
+    internal virtual bool TellsAtClose(in FileProperties properties) => !LocalFileSystems.Hold(properties);
 
     /// <summary>
     /// poll(2) without waiting: whether a read or write would not block. Errors and hang-ups count as ready, also if the caller has closed
