@@ -206,14 +206,16 @@ internal sealed class FileCache : IDisposable
     /// </summary>
     private void DropTags()
     {
+        // Those that are removed are listed first: a tag that is removed meanwhile, and had no file before, has to keep its own.
         string epoch = TagPathOf(Epoch);
+        string[] tags = [.. FileCacheSweep.TagsIn(_tags).Where(path => path != epoch)];
         using (FilePipeWriter writer = FilePipeWriter.Create(epoch, s_tagOptions))
         {
             writer.Write(RandomNumberGenerator.GetBytes(sizeof(long)));
             writer.Complete();
         }
 
-        foreach (string tag in Directory.EnumerateFiles(_tags).Where(path => path != epoch))
+        foreach (string tag in tags)
         {
             _ = TryDelete(tag);
         }

@@ -207,7 +207,13 @@ internal sealed class FileCacheSweep : IDisposable
         }
     }
 
-    private long BytesOfTags() => Directory.EnumerateFiles(Path.Combine(_folder, "tags")).LongCount() * Block;
+    /// <summary>The files of tags, without those that are being written.</summary>
+    internal static IEnumerable<string> TagsIn(string folder)
+        => Directory.Exists(folder) ? Directory.EnumerateFiles(folder, new string('?', 32)).Where(IsTag) : [];
+
+    private static bool IsTag(string path) => !Path.GetFileName(path.AsSpan()).Contains('.');
+
+    private long BytesOfTags() => TagsIn(Path.Combine(_folder, "tags")).LongCount() * Block;
 
     /// <param name="keep">How many bytes of all entries that have not expired may stay.</param>
     /// <param name="others">How many bytes are not those of entries.</param>

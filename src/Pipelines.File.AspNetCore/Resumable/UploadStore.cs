@@ -418,10 +418,6 @@ internal sealed class UploadStore : IDisposable
             // A logger has thrown.
             System.Diagnostics.Debug.WriteLine(e);
         }
-        finally
-        {
-            _counted.TrySetResult();
-        }
     }
 
     /// <summary>

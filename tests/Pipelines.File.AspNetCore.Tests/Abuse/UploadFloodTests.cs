@@ -1,6 +1,8 @@
+using System.Diagnostics;
 using System.Net.Sockets;
 using System.Text;
 using Microsoft.Extensions.Logging;
+using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests.Abuse;
@@ -114,6 +116,73 @@ public sealed class UploadFloodTests : Resumable.UploadsInAFolder
     }
 
     [Fact]
+    public async Task Lock_IsHeld_WhereFileLockingOfDotNetIsTurnedOff()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The variable is about Unix.");
+        int port = 0;
+        using Process server = Resumable.TusChild.Start(Root, ref port, "DOTNET_SYSTEM_IO_DISABLEFILELOCKING");
+        try
+        {
+            using HttpClient client = new();
+            Uri uploads = new($"http://127.0.0.1:{port}/uploads");
+            Resumable.TusAnswer made = await Resumable.TusAnswer.SendAsync(client, "POST", uploads, null, ("Upload-Length", "1000"));
+            Uri upload = new(uploads, made["Location"]);
+            using TcpClient first = new();
+            await first.ConnectAsync("127.0.0.1", port, _stop);
+            await first.GetStream().WriteAsync(Encoding.ASCII.GetBytes(PartOf(upload)), _stop);
+
+            // This process is another one, which the server has to keep out. (It may get the lock before the request does.)
+            string path = Path.Combine(Resumable.TusChild.UnfinishedOf(Root), upload.Segments[^1] + ".lock");
+            await Eventually.TrueAsync(() =>
+            {
+                using FileLock? turn = FileLock.TryAcquire(path);
+                return turn is null || first.Available > 0;
+            });
+            Assert.Equal(0, first.Available);
+        }
+        finally
+        {
+            server.Kill();
+            await server.WaitForExitAsync(CancellationToken.None);
+        }
+    }
+
+    [Fact]
+    public async Task Concatenation_WhoseClientHasLeft_IsNotMade()
+    {
+        TaskCompletionSource isAsked = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        int completed = 0;
+        await StartAsync(new ResumableUploadOptions
+        {
+            Folder = Folder,
+            OnRequestAsync = async (request, stop) =>
+            {
+                if (request.Operation == ResumableUploadOperation.Concatenate)
+                {
+                    isAsked.SetResult();
+                    await Task.Delay(Timeout.Infinite, stop).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+                }
+            },
+            OnCompletedAsync = (_, _) =>
+            {
+                completed++;
+                return ValueTask.CompletedTask;
+            },
+        });
+        Uri part = await Server.CreateAsync(3, ("Upload-Concat", "partial"));
+        await Server.PatchAsync(part, 0, "abc"u8.ToArray());
+        NetworkStream connection = await Server.ConnectAsync();
+        await connection.WriteAsync(Encoding.ASCII.GetBytes("POST /uploads HTTP/1.1\r\nHost: a\r\nTus-Resumable: 1.0.0\r\n"
+            + $"Upload-Concat: final;{part.AbsolutePath}\r\nContent-Length: 0\r\n\r\n"), _stop);
+        await isAsked.Task.WaitAsync(_stop);
+        int before = Server.Ended;
+        await connection.DisposeAsync();
+        await Eventually.TrueAsync(() => Server.Ended > before);
+        Assert.Equal(0, completed);
+        Assert.Single(Directory.EnumerateFiles(Folder, "*.json"));
+    }
+
+    [Fact]
     public async Task UploadUnderWay_DoesNotExpire_AndOneThatIsLeftDoes()
     {
         TestLog log = new(LogLevel.Information);
@@ -213,10 +282,13 @@ public sealed class UploadFloodTests : Resumable.UploadsInAFolder
     private async Task<NetworkStream> SendPartAsync(Uri upload, string headers = "")
     {
         NetworkStream connection = await Server.ConnectAsync();
-        await connection.WriteAsync(Encoding.ASCII.GetBytes($"PATCH {upload.AbsolutePath} HTTP/1.1\r\nHost: a\r\nTus-Resumable: 1.0.0\r\n"
-            + $"Upload-Offset: 0\r\nContent-Type: application/offset+octet-stream\r\nContent-Length: 1000\r\n{headers}\r\nabc"), _stop);
+        await connection.WriteAsync(Encoding.ASCII.GetBytes(PartOf(upload, headers)), _stop);
         return connection;
     }
+
+    private static string PartOf(Uri upload, string headers = "")
+        => $"PATCH {upload.AbsolutePath} HTTP/1.1\r\nHost: a\r\nTus-Resumable: 1.0.0\r\n"
+            + $"Upload-Offset: 0\r\nContent-Type: application/offset+octet-stream\r\nContent-Length: 1000\r\n{headers}\r\nabc";
 
     private sealed class Rude : ILogger
     {

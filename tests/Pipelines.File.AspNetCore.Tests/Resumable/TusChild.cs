@@ -18,7 +18,8 @@ internal static class TusChild
     /// <summary>Starts the server, and waits until it listens.</summary>
     /// <param name="root">Where its folders are.</param>
     /// <param name="port">The port, or 0; set to the one that it has.</param>
-    internal static Process Start(string root, ref int port)
+    /// <param name="variable">A variable of the environment that is 1 there, or none.</param>
+    internal static Process Start(string root, ref int port, string? variable = null)
     {
         port = port == 0 ? FreePort() : port;
         ProcessStartInfo info = new(Path.ChangeExtension(typeof(TusChild).Assembly.Location, null))
@@ -30,6 +31,11 @@ internal static class TusChild
             RedirectStandardError = true,
         };
         info.Environment[Variable] = string.Create(CultureInfo.InvariantCulture, $"{port} {root}");
+        if (variable is not null)
+        {
+            info.Environment[variable] = "1";
+        }
+
         Process child = Process.Start(info)!;
         string? line = child.StandardError.ReadLine();
         if (!int.TryParse(line, CultureInfo.InvariantCulture, out port))
