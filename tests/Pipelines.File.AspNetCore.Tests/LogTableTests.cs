@@ -12,7 +12,8 @@ public sealed class LogTableTests
     {
         string page = File.ReadAllText(Path.Combine(AppContext.BaseDirectory, "Documentation", "docs", "serving.md"));
         string[] told = [.. page.Split('\n').SkipWhile(line => !line.StartsWith("| number |", StringComparison.Ordinal)).Skip(2)
-            .TakeWhile(line => line.StartsWith('|')).Select(line => string.Join(' ', line.Split('|', StringSplitOptions.TrimEntries)[1..4]))];
+            .TakeWhile(line => line.StartsWith('|'))
+            .Select(line => string.Join(' ', line.Split('|', StringSplitOptions.TrimEntries)[1..4]))];
         string[] known = [.. typeof(ServingLog).GetMethods(BindingFlags.Static | BindingFlags.NonPublic | BindingFlags.Public)
             .Select(method => method.GetCustomAttribute<LoggerMessageAttribute>()).Where(message => message is not null)
             .OrderBy(message => message!.EventId)
