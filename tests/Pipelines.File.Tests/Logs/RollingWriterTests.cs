@@ -70,6 +70,7 @@ public sealed class RollingWriterTests : IDisposable
         {
             await log.ExpectAsync("1");
             position.Set(log.Current.Path, log.Current.Checkpoint);
+            Assert.SkipWhen(log.Current.Checkpoint.Identity.Created == 0, "Nobody knows which files were created after one that is gone.");
         }
 
         // The next tick of the clock of the file system.
