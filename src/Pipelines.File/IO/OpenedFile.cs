@@ -9,7 +9,7 @@ namespace Pipelines.File.IO;
 /// </summary>
 internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProperties properties)
 {
-    /// <summary>A file of at most this many bytes is written and closed, or freed, in less time than a hop to another thread takes.</summary>
+    /// <summary>A file of at most this many bytes is written, closed or freed in less time than a hop to another thread takes.</summary>
     internal const int ShortFile = 64 * 1024;
 
     // Owned by whoever performs the one running request: the name of a new file is on the device.
@@ -238,7 +238,7 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// Whether closing the file here may take long, so that a waiting thread is to do it: the file is a server's, a block device, or was
     /// deleted, so that the system frees its blocks. (On Linux; elsewhere the system does not tell.)
     /// </summary>
-    /// <param name="isShort">Whether it has at most <see cref="ShortFile"/> bytes, so that it does not matter whether it was deleted.</param>
+    /// <param name="isShort">Whether it has <see cref="ShortFile"/> bytes at most, so that deleted or not is the same.</param>
     internal bool IsClosedElsewhere(bool isShort = false)
     {
         if (!OperatingSystem.IsLinux() || !CanSeek || WaitingThreads.IsOneOfThem || Properties is { IsRegular: true, KnownLength: null })

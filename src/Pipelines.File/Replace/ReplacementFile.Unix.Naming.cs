@@ -90,8 +90,9 @@ internal abstract partial class ReplacementFile
             string kept = _temporary.Path;
             TemporaryPath = null;
             Exception cause = FileErrors.FromErrno(errno, TargetPath);
-            throw new IOException("The file could not be replaced, and the file system has removed the old one, or will when nobody has it "
-                + $"open: '{TargetPath}'. The new content is in '{kept}'. {cause.Message}", cause) { HResult = errno };
+            string message = "The file could not be replaced, and the file system has removed the old one, or will when nobody has it open: "
+                + $"'{TargetPath}'. The new content is in '{kept}'. {cause.Message}";
+            throw new IOException(message, cause) { HResult = errno };
         }
 
         /// <summary>
