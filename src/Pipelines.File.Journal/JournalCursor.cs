@@ -195,6 +195,12 @@ internal sealed class JournalCursor(IJournalSource source, long from, JournalPos
     /// </summary>
     private void ThrowIfChanged()
     {
+        // A header is written once, so an open file that has its name needs no other look at it.
+        if (Reader.HasName && Reader.Length >= Reader.Chain.Position)
+        {
+            return;
+        }
+
         try
         {
             using SegmentReader now = SegmentReader.Open(Reader.File, Reader.File.First);

@@ -81,6 +81,10 @@ internal sealed class SegmentReader : IDisposable
 
     public void Dispose() => _handle.Dispose();
 
+    /// <summary>Whether the name still means the file that is open, as far as the system tells.</summary>
+    internal bool HasName => FileIdentity.TryGet(File.Path, out FileIdentity named)
+        && FileIdentity.TryGet(_handle, out FileIdentity open) && named == open;
+
     /// <summary>The bytes that the file has, by this handle.</summary>
     internal long Length => RandomAccess.GetLength(_handle);
 

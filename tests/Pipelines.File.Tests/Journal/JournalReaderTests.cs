@@ -1,5 +1,6 @@
 using System.Diagnostics;
 using System.Globalization;
+using FilePipelinesChild;
 using Pipelines.File;
 
 namespace FilePipelinesTests;
@@ -276,6 +277,41 @@ public sealed class JournalReaderTests : IDisposable
         Assert.Equal((0, "400 records"), (status, output.Trim()));
         int listings = (await File.ReadAllLinesAsync(calls, _stop)).Count(line => line.Contains($"<{_folder}>", StringComparison.Ordinal));
         Assert.InRange(listings, 1, segments / 2);
+    }
+
+    /// <summary>What another process that follows has read: strace counts.</summary>
+    [Fact]
+    [Trait("Category", StressTime.Category)]
+    public async Task ReadBatchesAsync_Follow_ReadsAtMostTwiceWhatIsWritten()
+    {
+        const int Commits = 500;
+        ChildProcess.SkipUnlessLinux("strace");
+        await using Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
+        await journal.AppendAsync(JournalCommands.RecordOf(0, 0), _stop);
+        string calls = _temp.File("calls");
+        using Process reader = ChildProcess.Start(
+            $"exec strace -f -qq -y -e trace=pread64 -o '{calls}' " + ChildProcess.Command("journalread", _folder));
+        long written = 0;
+        for (int i = 0; i < Commits; i++)
+        {
+            // Each is read before the next one comes.
+            Assert.NotNull(await reader.StandardOutput.ReadLineAsync(_stop));
+            byte[] record = i == Commits - 1 ? new byte[JournalCommands.LastLength] : JournalCommands.RecordOf(1, i);
+            written += record.Length + 32;
+            await journal.AppendAsync(record, _stop);
+        }
+
+        await reader.WaitForExitAsync(_stop);
+        string[] lines = await File.ReadAllLinesAsync(calls, _stop);
+        string[] reads = [.. lines.Where(line => line.Contains("pread", StringComparison.Ordinal)
+            && line.Contains(".journal>", StringComparison.Ordinal))];
+        long read = reads.Sum(
+            line => long.TryParse(line.Split(" = ")[^1], CultureInfo.InvariantCulture, out long bytes) ? bytes : 0);
+        TestContext.Current.SendDiagnosticMessage($"{read} bytes read of {written}");
+
+        // Looks that found nothing read 32 bytes each.
+        long looks = reads.Count(line => line.EndsWith(" = 32", StringComparison.Ordinal));
+        Assert.InRange(read - (looks * 32), 1, 2 * written);
     }
 
     private IAsyncEnumerable<JournalBatch> Read(Journal journal, bool isByFolder, long from, bool follow)

@@ -1,0 +1,49 @@
+using Microsoft.Extensions.DependencyInjection;
+using Microsoft.Extensions.Diagnostics.HealthChecks;
+using Microsoft.Extensions.Hosting;
+using Pipelines.File;
+
+namespace FileSendingTests;
+
+/// <summary>Journals that a host opens and closes.</summary>
+public sealed class JournalHostTests : IDisposable
+{
+    private readonly string _folder = Directory.CreateTempSubdirectory("pipelines-file-").FullName;
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+
+    public void Dispose() => Directory.Delete(_folder, recursive: true);
+
+    [Fact]
+    public async Task AddJournal_TwoOfThem_AreOpenedForServicesAndClosedAfterThem()
+    {
+        HostApplicationBuilder builder = Host.CreateEmptyApplicationBuilder(null);
+        builder.Services.AddHostedService<Appender>();
+        builder.Services.AddJournal("orders", options => options.Folder = Path.Combine(_folder, "orders"));
+        builder.Services.AddJournal("mails", options => options.Folder = Path.Combine(_folder, "mails"));
+        Journal orders;
+        using (IHost host = builder.Build())
+        {
+            await host.StartAsync(_stop);
+            orders = host.Services.GetRequiredKeyedService<Journal>("orders");
+            Assert.NotEqual(orders.Id, host.Services.GetRequiredKeyedService<Journal>("mails").Id);
+            HealthCheckService health = host.Services.GetRequiredService<HealthCheckService>();
+            HealthReport report = await health.CheckHealthAsync(_stop);
+            Assert.Equal(["mails", "orders"], report.Entries.Keys.Order(StringComparer.Ordinal));
+            Assert.Equal(HealthStatus.Healthy, report.Status);
+            await host.StopAsync(_stop);
+            Assert.Equal(HealthStatus.Unhealthy, (await health.CheckHealthAsync(_stop)).Status);
+        }
+
+        await Assert.ThrowsAsync<ObjectDisposedException>(async () => await orders.AppendAsync(new byte[1], _stop));
+        JournalSummary summary = await Journal.VerifyAsync(Path.Combine(_folder, "orders"), cancellationToken: _stop);
+        Assert.Equal((2, 0), (summary.NextSequence, summary.TornBytes));
+    }
+
+    /// <summary>It gets the journal before the host has started anything, and appends until it has stopped.</summary>
+    private sealed class Appender([FromKeyedServices("orders")] Journal orders) : IHostedService
+    {
+        public Task StartAsync(CancellationToken cancellationToken) => orders.AppendAsync("start"u8.ToArray(), cancellationToken).AsTask();
+
+        public Task StopAsync(CancellationToken cancellationToken) => orders.AppendAsync("stop"u8.ToArray(), cancellationToken).AsTask();
+    }
+}
