@@ -7,8 +7,13 @@ internal static class ChildProcess
 {
     /// <summary>The command line of the child, for a shell.</summary>
     public static string Command(params string[] arguments)
-        => string.Join(' ',
-            new[] { "dotnet", Path.Combine(AppContext.BaseDirectory, "Pipelines.File.Child.dll") }.Concat(arguments).Select(a => $"'{a}'"));
+    {
+        // Beside a runtime of its own it is a program (.ci/net11), which dotnet does not start.
+        string program = Path.Combine(AppContext.BaseDirectory, "Pipelines.File.Child");
+        bool isSelfContained = File.Exists(Path.Combine(AppContext.BaseDirectory, "libhostfxr.so"));
+        string[] start = isSelfContained ? [program] : ["dotnet", program + ".dll"];
+        return string.Join(' ', start.Concat(arguments).Select(a => $"'{a}'"));
+    }
 
     public static Process Start(string shellCommand)
         => Process.Start(
