@@ -135,7 +135,34 @@ internal static class FileOpening
         }
 
         // .NET cannot open a file so that the system appends.
-        return ChooseOrClose(file, handle, appends: file.Mode == FileMode.Append && LibcCalls.ChangeFlags(handle, set: Libc.O_APPEND) >= 0);
+        bool appends = file.Mode == FileMode.Append && LibcCalls.ChangeFlags(handle, set: Libc.O_APPEND) >= 0;
+        OpenedFile opened = ChooseOrClose(file, handle, appends);
+        if (appends && LocalFileSystems.AppendsAsOpened(opened.Properties))
+        {
+            opened = ChooseOrClose(file, ReopenToAppend(handle, file.Path), appends);
+        }
+
+        if (file.Access == FileAccess.Read && LocalFileSystems.LocksKeepOthersOut(opened.Properties))
+        {
+            // Opening has taken a shared lock (flock(2)), which is advice elsewhere.
+            _ = LibcCalls.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
+        }
+
+        return opened;
+    }
+
+    /// <summary>
+    /// Opens the file again with O_APPEND, and closes the first handle. A lock of .NET's ends with that.
+    /// </summary>
+    [UnsupportedOSPlatform("windows")]
+    internal static SafeFileHandle ReopenToAppend(SafeFileHandle handle, string path)
+    {
+        using (handle)
+        {
+            long descriptor = UnixCalls.Default.OpenToAppend(UnixName.Of($"/proc/self/fd/{handle.DangerousGetHandle()}"));
+            return descriptor >= 0 ? new SafeFileHandle((nint)descriptor, ownsHandle: true)
+                : throw FileErrors.FromErrno((int)-descriptor, path);
+        }
     }
 
     /// <summary>Chooses the back end of a file that was opened by path; closes the file if this throws.</summary>

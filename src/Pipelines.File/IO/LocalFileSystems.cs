@@ -15,12 +15,19 @@ internal static class LocalFileSystems
 
     private const long Overlay = 0x794c7630;
     private const long Btrfs = 0x9123683e;
+    private const long Plan9 = 0x01021997;
+
+    // CIFS, SMB 2 and 3, SMB.
+    private static readonly long[] s_smb = [0xff534d42, 0xfe534d42, 0x517b];
 
     /// <summary>The maximum number of mounts that are remembered.</summary>
     private const int MaxMounts = 1000;
 
     // By the number of the mount, which no later mount gets. So a file costs no call for it, and asks no server.
     private static readonly ConcurrentDictionary<ulong, long> s_mounts = new();
+
+    // Whether it is 9p, by the number of a device that is none: file systems without a device are rarely many.
+    private static readonly ConcurrentDictionary<ulong, bool> s_plan9 = new();
 
     /// <summary>
     /// Whether the file is on one of them; <see langword="false"/> for unknown ones. NFS, SMB and FUSE answer from a cache of attributes,
@@ -32,6 +39,12 @@ internal static class LocalFileSystems
     internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & uint.MaxValue) >= 0;
 
     internal static bool IsBtrfs(in FileProperties file) => file.FileSystem == Btrfs;
+
+    /// <summary>Whether a shared lock, as .NET takes it for a reader, keeps every other process from writing: SMB.</summary>
+    internal static bool LocksKeepOthersOut(in FileProperties file) => Array.IndexOf(s_smb, file.FileSystem) >= 0;
+
+    /// <summary>Whether the server learns that a file is open for appending only when it is opened: 9p.</summary>
+    internal static bool AppendsAsOpened(in FileProperties file) => file.FileSystem == Plan9;
 
     /// <summary>
     /// Whether a write to the file is a copy into this kernel's page cache: on one of them, or on overlayfs, which is on one of them.
@@ -52,6 +65,13 @@ internal static class LocalFileSystems
         }
 
         long type = LibcCalls.FileSystemOf(file);
+        if (told.DeviceMajor == 0 && (IsLocal(type) || type == Overlay)
+            && s_plan9.GetOrAdd(told.Device, static device => IsPlan9(ReadMounts(), device)))
+        {
+            // Its statfs(2) answers what the host's does, and the host changes the files.
+            type = Plan9;
+        }
+
         if (isNumbered && type >= 0)
         {
             if (s_mounts.Count >= MaxMounts)
@@ -63,5 +83,34 @@ internal static class LocalFileSystems
         }
 
         return type;
+    }
+
+    /// <summary>Whether the mount of that device is one of 9p, by the lines of /proc/self/mountinfo (proc_pid_mountinfo(5)).</summary>
+    internal static bool IsPlan9(string mounts, ulong device)
+    {
+        string wanted = $"{device >> 32}:{device & uint.MaxValue}";
+        foreach (string line in mounts.Split('\n'))
+        {
+            string[] words = line.Split(' ');
+            int type = Array.IndexOf(words, "-") + 1;
+            if (words.Length > 2 && words[2] == wanted && type > 0 && type < words.Length)
+            {
+                return words[type] == "9p";
+            }
+        }
+
+        return false;
+    }
+
+    private static string ReadMounts()
+    {
+        try
+        {
+            return System.IO.File.ReadAllText("/proc/self/mountinfo");
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            return "";
+        }
     }
 }

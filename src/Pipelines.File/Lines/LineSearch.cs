@@ -15,7 +15,13 @@ internal static class LineSearch
         FileOpening.ThrowIfNotSupported(FilePipeBackend.Auto);
         string fullPath = Path.GetFullPath(path);
         ThrowIfFifo(fullPath);
-        return System.IO.File.OpenHandle(fullPath, FileMode.Open, FileAccess.Read, share, options);
+        SafeFileHandle handle = System.IO.File.OpenHandle(fullPath, FileMode.Open, FileAccess.Read, share, options);
+        if (OperatingSystem.IsLinux() && LocalFileSystems.LocksKeepOthersOut(FileProperties.Of(handle, fullPath)))
+        {
+            _ = LibcCalls.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
+        }
+
+        return handle;
     }
 
     /// <exception cref="NotSupportedException">It is a FIFO: opening it would wait for the other side.</exception>

@@ -527,7 +527,7 @@ public sealed class ReplaceTests : IDisposable
         Directory.CreateDirectory(child);
         foreach (string file in Directory.EnumerateFiles(AppContext.BaseDirectory))
         {
-            if (Path.GetExtension(file) is ".dll" or ".json")
+            if (Path.GetExtension(file) is ".dll" or ".json" or ".so" or "")
             {
                 File.Copy(file, Path.Combine(child, Path.GetFileName(file)));
             }
@@ -535,8 +535,7 @@ public sealed class ReplaceTests : IDisposable
 
         foreach (string prepared in cases)
         {
-            string command = string.Join(
-                ' ', "dotnet", Path.Combine(child, "Pipelines.File.Child.dll"), "replace \"$TARGET\" 100000 1000 WriteBehind");
+            string command = ChildProcess.Program(child) + " replace \"$TARGET\" 100000 1000 WriteBehind";
             string asNobody = Environment.UserName == "root" ? "setpriv --reuid=65534 --regid=65534 --clear-groups " : "";
             (int status, string output, string error) = await ChildProcess.RunAsync(
                 $"chmod 755 '{_folder.Path}' && chmod -R a+rX '{child}' && cd '{_folder.Path}' && {prepared} && HOME=/tmp "

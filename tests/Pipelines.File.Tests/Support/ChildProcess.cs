@@ -7,13 +7,14 @@ internal static class ChildProcess
 {
     /// <summary>The command line of the child, for a shell.</summary>
     public static string Command(params string[] arguments)
-    {
-        // Beside a runtime of its own it is a program (.ci/net11), which dotnet does not start.
-        string program = Path.Combine(AppContext.BaseDirectory, "Pipelines.File.Child");
-        bool isSelfContained = File.Exists(Path.Combine(AppContext.BaseDirectory, "libhostfxr.so"));
-        string[] start = isSelfContained ? [program] : ["dotnet", program + ".dll"];
-        return string.Join(' ', start.Concat(arguments).Select(a => $"'{a}'"));
-    }
+        => string.Join(' ', arguments.Select(a => $"'{a}'").Prepend(Program(AppContext.BaseDirectory)));
+
+    /// <summary>
+    /// What starts the child in that folder. Beside a runtime of its own it is a program (.ci/net11), which dotnet does not start.
+    /// </summary>
+    public static string Program(string folder)
+        => File.Exists(Path.Combine(AppContext.BaseDirectory, "libhostfxr.so")) ? $"'{Path.Combine(folder, "Pipelines.File.Child")}'"
+            : $"dotnet '{Path.Combine(folder, "Pipelines.File.Child.dll")}'";
 
     public static Process Start(string shellCommand)
         => Process.Start(

@@ -75,6 +75,11 @@ internal static class Libc
     /// <summary>macOS, fcntl(2): writes the file to the device, and empties the device's cache.</summary>
     internal const int F_FULLFSYNC = 51;
     internal const int F_SETFL = 4;
+
+    /// <summary>The member f_flags of struct statfs, in members of 64 bits.</summary>
+    internal const int StatFsFlags = 10;
+
+    internal const long ST_RDONLY = 1;
     internal const int LOCK_EX = 2;
     internal const int LOCK_NB = 4;
     internal const int LOCK_UN = 8;

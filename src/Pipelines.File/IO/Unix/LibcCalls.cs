@@ -26,6 +26,13 @@ internal static unsafe partial class LibcCalls
         return FStatFS(file, status) == 0 ? status[0] & uint.MaxValue : -1;
     }
 
+    /// <summary>Whether the file's file system is mounted read-only (ST_RDONLY of f_flags); false if the system does not tell.</summary>
+    internal static bool IsOnReadOnlyMount(SafeFileHandle file)
+    {
+        long* status = stackalloc long[64];
+        return OperatingSystem.IsLinux() && FStatFS(file, status) == 0 && (status[Libc.StatFsFlags] & Libc.ST_RDONLY) != 0;
+    }
+
     [LibraryImport(Library, EntryPoint = "epoll_create1", SetLastError = true)]
     internal static partial int EpollCreate(int flags);
 

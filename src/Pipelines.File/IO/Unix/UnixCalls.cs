@@ -64,12 +64,13 @@ internal unsafe partial class UnixCalls
 
     /// <summary>
     /// <see cref="Sync"/>, made again after EINTR. EINVAL is success for what is no regular file: a FIFO, a terminal or a socket has
-    /// nothing to sync. Every other error may mean lost bytes, EROFS, too: a file system that is read-only after an error has dropped them.
+    /// nothing to sync; and on a read-only image (squashfs), which does not know the call. Every other error may mean lost bytes, EROFS, too: a file system that is read-only after an error has dropped them.
     /// Success is that of <see cref="TellFailure"/>, too.
     /// </summary>
     internal long SyncData(SafeFileHandle file, in FileProperties properties)
         => properties.IsRegular
-            ? Repeat(file, static (calls, file) => calls.Sync(file) is < 0 and long error ? error : calls.TellFailure(file))
+            ? Repeat(file, static (calls, file) => calls.Sync(file) is < 0 and long error
+                ? error == -Libc.EINVAL && LibcCalls.IsOnReadOnlyMount(file) ? 0 : error : calls.TellFailure(file))
             : SyncToEnd(file) is < 0 and not -Libc.EINVAL and long failure ? failure : 0;
 
     /// <summary>

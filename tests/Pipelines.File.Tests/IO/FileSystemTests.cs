@@ -1,0 +1,75 @@
+using Microsoft.Win32.SafeHandles;
+using Pipelines.File;
+using Pipelines.File.IO;
+
+namespace FilePipelinesTests;
+
+/// <summary>What differs from one file system to another.</summary>
+public sealed class FileSystemTests : IDisposable
+{
+    private const string Mounts = """
+        22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+        30 22 0:26 / /mnt/share\040with\040space rw,relatime - 9p share rw,trans=virtio
+        31 22 0:27 / /tmp rw shared:2 master:3 - tmpfs tmpfs rw
+        """;
+
+    private readonly TempFolder _folder = new();
+
+    public void Dispose() => _folder.Dispose();
+
+    /// <summary>9p answers statfs(2) with the type of the host's file system.</summary>
+    [Theory]
+    [InlineData(26, true)]
+    [InlineData(27, false)]
+    [InlineData(28, false)]
+    [InlineData((8L << 32) | 1, false)]
+    public void IsPlan9_ByTheDevice_IsWhatTheMountSays(long device, bool expected)
+        => Assert.Equal(expected, LocalFileSystems.IsPlan9(Mounts, (ulong)device));
+
+    [Fact]
+    public void ReopenToAppend_FileOfAnyName_AppendsAndClosesTheFirst()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux system calls.");
+        string path = _folder.File("f", [1, 2, 3]);
+        SafeFileHandle first = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite);
+        File.Move(path, path + "2");
+        using (SafeFileHandle handle = FileOpening.ReopenToAppend(first, path))
+        {
+            Assert.True(first.IsClosed);
+            RandomAccess.Write(handle, [4], fileOffset: 0);
+        }
+
+        Assert.Equal([1, 2, 3, 4], File.ReadAllBytes(path + "2"));
+    }
+
+    /// <summary>Nothing can be left to sync there.</summary>
+    [Fact]
+    public void Flush_OnAReadOnlyImage_Succeeds()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.UserName == "root", "Only root mounts images.");
+        Assert.SkipUnless(SystemTool.Exists("mksquashfs"), "squashfs-tools is not installed.");
+        Directory.CreateDirectory(_folder.File("content"));
+        File.WriteAllText(_folder.File("content/f"), "bytes");
+        SystemTool.Run("mksquashfs", _folder.File("content"), _folder.File("image"), "-quiet", "-no-progress");
+        string mounted = Directory.CreateDirectory(_folder.File("mounted")).FullName;
+        try
+        {
+            SystemTool.Run("mount", "-o", "loop,ro", _folder.File("image"), mounted);
+        }
+        catch (IOException e)
+        {
+            Assert.Skip($"This kernel mounts no squashfs: {e.Message}");
+        }
+
+        try
+        {
+            using SafeFileHandle handle = File.OpenHandle(Path.Combine(mounted, "f"));
+            FileSync.Flush(handle);
+            FileSync.FlushFolder(mounted);
+        }
+        finally
+        {
+            SystemTool.Run("umount", mounted);
+        }
+    }
+}
