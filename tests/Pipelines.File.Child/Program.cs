@@ -556,6 +556,9 @@ static List<SafeFileHandle> TakeDescriptors()
 {
     List<SafeFileHandle> taken = [];
     StartPoolThreads();
+
+    // .NET 11 loads ICU later, and ends the process if it has no descriptor for that.
+    _ = string.Compare("a", "b", StringComparison.InvariantCulture);
     try
     {
         while (true)

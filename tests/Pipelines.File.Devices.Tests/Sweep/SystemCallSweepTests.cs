@@ -28,9 +28,9 @@ public sealed class SystemCallSweepTests : IDisposable
     /// </summary>
     private static readonly string[] s_dispensable =
     [
-        "fchmod", "fchown", "faccessat", "faccessat2", "statx", "linkat", "renameat2", "fstatfs", "statfs", "fallocate", "flock", "fsetxattr",
-        "getxattr", "fgetxattr", "fremovexattr", "fadvise64", "inotify_add_watch", "sync_file_range", "cachestat", "preadv2", "pwritev2",
-        "readlinkat", "dup", "dup3",
+        "fchmod", "fchown", "faccessat", "faccessat2", "statx", "linkat", "renameat2", "fstatfs", "statfs", "fallocate", "flock",
+        "fsetxattr", "getxattr", "fgetxattr", "fremovexattr", "fadvise64", "inotify_add_watch", "sync_file_range", "cachestat", "preadv2",
+        "pwritev2", "readlinkat", "dup", "dup3",
     ];
 
     private static readonly string[] s_refusals = ["EPERM", "EACCES", "ENOSYS", "EINVAL", "EOPNOTSUPP"];

@@ -94,7 +94,7 @@ public sealed class RefusedNameTests : IDisposable
         Assert.Equal([1], File.ReadAllBytes(_folder.File("g")));
     }
 
-    /// <summary>The file without a name can get none, so its content goes to one that has a name, and later ones have one from the start.</summary>
+    /// <summary>The file without a name can get none, so its content goes to one that has a name. Later ones have it at once.</summary>
     [Theory]
     [InlineData(true, FileMode.Create, FlushGuarantee.WriteBehind)]
     [InlineData(false, FileMode.Create, FlushGuarantee.Durable)]

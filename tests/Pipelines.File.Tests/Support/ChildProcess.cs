@@ -9,11 +9,12 @@ internal static class ChildProcess
     public static string Command(params string[] arguments)
         => string.Join(' ', arguments.Select(a => $"'{a}'").Prepend(Program(AppContext.BaseDirectory)));
 
-    /// <summary>
-    /// What starts the child in that folder. Beside a runtime of its own it is a program (.ci/net11), which dotnet does not start.
-    /// </summary>
+    /// <summary>Whether the tests have a runtime of their own (.ci/net11).</summary>
+    public static bool IsSelfContained => File.Exists(Path.Combine(AppContext.BaseDirectory, "libhostfxr.so"));
+
+    /// <summary>What starts the child in that folder. Beside a runtime of its own it is a program, which dotnet does not start.</summary>
     public static string Program(string folder)
-        => File.Exists(Path.Combine(AppContext.BaseDirectory, "libhostfxr.so")) ? $"'{Path.Combine(folder, "Pipelines.File.Child")}'"
+        => IsSelfContained ? $"'{Path.Combine(folder, "Pipelines.File.Child")}'"
             : $"dotnet '{Path.Combine(folder, "Pipelines.File.Child.dll")}'";
 
     public static Process Start(string shellCommand)

@@ -64,8 +64,8 @@ internal unsafe partial class UnixCalls
 
     /// <summary>
     /// <see cref="Sync"/>, made again after EINTR. EINVAL is success for what is no regular file: a FIFO, a terminal or a socket has
-    /// nothing to sync; and on a read-only image (squashfs), which does not know the call. Every other error may mean lost bytes, EROFS, too: a file system that is read-only after an error has dropped them.
-    /// Success is that of <see cref="TellFailure"/>, too.
+    /// nothing to sync; and on a read-only image (squashfs), which does not know the call. Every other error may mean lost bytes, EROFS,
+    /// too: a file system that is read-only after an error has dropped them. Success is that of <see cref="TellFailure"/>, too.
     /// </summary>
     internal long SyncData(SafeFileHandle file, in FileProperties properties)
         => properties.IsRegular
