@@ -45,7 +45,6 @@ public sealed class SystemCallSweepTests : IDisposable
     [InlineData("follow")]
     [InlineData("upload")]
     [InlineData("copy")]
-    [InlineData("journal")]
     public Task Operation_ASystemCallIsAlwaysRefused_SucceedsUnlessItIsNeeded(string operation)
         => RunAsync(operation, (folder, child, supervisor) => RefuseAsync(operation, folder, child, supervisor));
 
