@@ -91,7 +91,7 @@ public sealed class UploadFileNameTests : IAsyncDisposable
         }));
         Assert.Equal(20, tags.Distinct().Count());
         await Assert.ThrowsAsync<ArgumentException>(() => new DefaultHttpContext().Request.SaveBodyAsync(
-            "x", new SaveBodyOptions { DistinctVersions = false, IfMatch = "*" }));
+            "x", new SaveBodyOptions { DistinctVersions = false, IfMatch = "*" }, _stop));
     }
 
     [Fact]

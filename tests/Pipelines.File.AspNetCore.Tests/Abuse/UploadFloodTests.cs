@@ -195,7 +195,7 @@ public sealed class UploadFloodTests : Resumable.UploadsInAFolder
         using UploadStore other = new(new ResumableUploadOptions { Folder = Folder }, _time);
         other.Sweep();
         Assert.Equal(200, (await Server.HeadAsync(upload)).Status);
-        Assert.Contains((await Server.HeadAsync(left)).Status, new[] { 404, 410 });
+        Assert.True((await Server.HeadAsync(left)).Status is 404 or 410);
         Assert.True(File.Exists(Path.Combine(Folder, upload.Segments[^1] + ".json")));
         Assert.False(File.Exists(Path.Combine(Folder, left.Segments[^1] + ".json")));
     }

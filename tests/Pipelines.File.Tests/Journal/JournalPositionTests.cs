@@ -21,14 +21,14 @@ public sealed class JournalPositionTests : IDisposable
     public void Parse_TextOfAPosition_IsThePosition()
     {
         JournalPosition position = new(Guid.NewGuid(), 0x1f3c5a7e9b2d4f60, 184);
-        Assert.Equal(position, JournalPosition.Parse(position.ToString()));
+        Assert.Equal(position, JournalPosition.Parse(position.ToString(), null));
         foreach (string wrong in new[]
         {
             "", "1:2:3", position + ":", position + "x", position + "\0", $"{position.Id:N}:1:-1", " " + position,
         })
         {
             Assert.False(JournalPosition.TryParse(wrong, out _), wrong);
-            Assert.Throws<FormatException>(() => JournalPosition.Parse(wrong));
+            Assert.Throws<FormatException>(() => JournalPosition.Parse(wrong, null));
         }
     }
 

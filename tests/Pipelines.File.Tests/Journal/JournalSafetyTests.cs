@@ -1,5 +1,6 @@
 using System.Buffers;
 using System.Buffers.Binary;
+using System.Globalization;
 using Pipelines.File;
 
 namespace FilePipelinesTests;
@@ -183,7 +184,9 @@ public sealed class JournalSafetyTests : IDisposable
         string[] writes = [.. (await File.ReadAllLinesAsync(calls, _stop)).Where(
             line => line.Contains(".journal>", StringComparison.Ordinal)
             && !line.EndsWith("= 0", StringComparison.Ordinal))];
-        Assert.All(writes, line => Assert.True(long.Parse(line.Split('=')[0].Split(',')[^1].Trim(' ', ')')) > 49 * 10_000, line));
+        Assert.All(
+            writes, line => Assert.True(
+                long.Parse(line.Split('=')[0].Split(',')[^1].Trim(' ', ')'), CultureInfo.InvariantCulture) > 49 * 10_000, line));
         Assert.NotEmpty(writes);
     }
 
