@@ -90,8 +90,8 @@ internal abstract partial class ReplacementFile
             string kept = _temporary.Path;
             TemporaryPath = null;
             Exception cause = FileErrors.FromErrno(errno, TargetPath);
-            string message = "The file could not be replaced, and the file system has removed the old one, or will when nobody has it open: "
-                + $"'{TargetPath}'. The new content is in '{kept}'. {cause.Message}";
+            string message = "The file could not be replaced, and the file system has removed the old one, or will when nobody has it "
+                + $"open: '{TargetPath}'. The new content is in '{kept}'. {cause.Message}";
             throw new IOException(message, cause) { HResult = errno };
         }
 
