@@ -104,7 +104,7 @@ public sealed class FileBufferingOracleTests
                     bool isAny = act.Verb == Verb.Read || flushed == examined;
                     int least = isAny ? 0 : (int)Math.Min(act.Size, flushed - consumed);
                     ValueTask<ReadResult> other = oracle.Reader.ReadAsync();
-                    Task<ReadResult> mine = (isAny ? ours.Reader.ReadAsync() : ours.Reader.ReadAtLeastAsync(least)).AsTask();
+                    Task<ReadResult> mine = isAny ? ours.Reader.ReadAsync().AsTask() : ours.Reader.ReadAtLeastAsync(least).AsTask();
                     if (!other.IsCompleted)
                     {
                         Assert.False(mine.IsCompleted, $"{act} {written} {flushed} {consumed} {examined}");

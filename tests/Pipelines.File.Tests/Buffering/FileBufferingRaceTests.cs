@@ -14,6 +14,7 @@ public sealed class FileBufferingRaceTests : IDisposable
     ];
 
     private readonly TempFolder _folder = new();
+    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public static TheoryData<string, string> Pairs
     {
@@ -48,16 +49,16 @@ public sealed class FileBufferingRaceTests : IDisposable
         {
             CheckedPool pool = new();
             FileBufferingPipe pipe = new(new() { Folder = _folder.Path, Pool = pool, MemoryThreshold = round % 2 == 0 ? 1000 : 1 << 20 });
-            await pipe.Writer.WriteAsync(Pattern.Bytes(200_000));
+            await pipe.Writer.WriteAsync(Pattern.Bytes(200_000), _stop);
             if (round % 4 < 2)
             {
-                ReadResult begun = await pipe.Reader.ReadAsync();
+                ReadResult begun = await pipe.Reader.ReadAsync(_stop);
                 pipe.Reader.AdvanceTo(begun.Buffer.End);
             }
 
             using Barrier barrier = new(2);
             using CancellationTokenSource over = new();
-            await Task.WhenAll(RunAsync(first), RunAsync(second)).WaitAsync(Eventually.Limit);
+            await Task.WhenAll(RunAsync(first), RunAsync(second)).WaitAsync(Eventually.Limit, _stop);
             await pipe.DisposeAsync();
             Assert.Equal(0, pool.ReturnedTwice);
             Assert.Equal(0, pool.ReturnedPinned);
@@ -96,12 +97,12 @@ public sealed class FileBufferingRaceTests : IDisposable
             Random random = new(FuzzTime.Seed + round);
             int length = random.Next(3_000_000);
             FileBufferingPipe pipe = new(new() { Folder = _folder.Path, Keep = keeps, MemoryThreshold = random.Next(200_000) });
-            List<Task> all = [Task.Run(() => ReadAsync(pipe.Reader, 0, length, round))];
+            List<Task> all = [Task.Run(() => ReadAsync(pipe.Reader, 0, length, round), _stop)];
             for (int reader = 0; keeps && reader < 4; reader++)
             {
                 int offset = random.Next(length + 1);
                 int seed = round + reader;
-                all.Add(Task.Run(() => ReadAsync(pipe.OpenReader(offset), offset, length, seed)));
+                all.Add(Task.Run(() => ReadAsync(pipe.OpenReader(offset), offset, length, seed), _stop));
             }
 
             all.Add(Task.Run(async () =>
@@ -109,13 +110,13 @@ public sealed class FileBufferingRaceTests : IDisposable
                 for (int at = 0; at < length;)
                 {
                     int size = Math.Min(length - at, random.Next(1, 100_000));
-                    await pipe.Writer.WriteAsync(Pattern.Bytes(size, at));
+                    await pipe.Writer.WriteAsync(Pattern.Bytes(size, at), _stop);
                     at += size;
                 }
 
                 await pipe.Writer.CompleteAsync();
-            }));
-            await Task.WhenAll(all).WaitAsync(Eventually.Limit);
+            }, _stop));
+            await Task.WhenAll(all).WaitAsync(Eventually.Limit, _stop);
             await pipe.DisposeAsync();
         }
 
@@ -143,7 +144,7 @@ public sealed class FileBufferingRaceTests : IDisposable
             case "flush":
                 for (int i = 0; i < 5; i++)
                 {
-                    await pipe.Writer.WriteAsync(Pattern.Bytes(50_000, pipe.Length));
+                    await pipe.Writer.WriteAsync(Pattern.Bytes(50_000, pipe.Length), _stop);
                 }
 
                 break;
@@ -164,7 +165,7 @@ public sealed class FileBufferingRaceTests : IDisposable
                 break;
             case "stream":
                 byte[] bytes = new byte[200_000];
-                await pipe.AsStream().ReadExactlyAsync(bytes);
+                await pipe.AsStream().ReadExactlyAsync(bytes, _stop);
                 Assert.Equal(-1, Pattern.FirstDifference(bytes));
                 break;
             case "open":
@@ -172,8 +173,8 @@ public sealed class FileBufferingRaceTests : IDisposable
                 break;
             case "save":
                 string path = _folder.File("saved" + Guid.NewGuid());
-                await pipe.SaveAsync(path);
-                Assert.Equal(-1, Pattern.FirstDifference(await File.ReadAllBytesAsync(path)));
+                await pipe.SaveAsync(path, cancellationToken: _stop);
+                Assert.Equal(-1, Pattern.FirstDifference(await File.ReadAllBytesAsync(path, _stop)));
                 break;
         }
     }
