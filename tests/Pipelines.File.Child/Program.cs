@@ -558,7 +558,7 @@ static List<SafeFileHandle> TakeDescriptors()
     StartPoolThreads();
 
     // .NET 11 loads ICU later, and ends the process if it has no descriptor for that.
-    _ = string.Compare("a", "b", StringComparison.InvariantCulture);
+    _ = CultureInfo.InvariantCulture.CompareInfo.Compare("a", "b");
     try
     {
         while (true)
