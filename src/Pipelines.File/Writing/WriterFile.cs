@@ -153,8 +153,8 @@ internal sealed class WriterFile
     /// <summary>
     /// Whether closing the file may wait, also if nothing was written: for a server, for the device if more than
     /// <see cref="OpenedFile.ShortFile"/> bytes were written to a file that was emptied (ext4(5), auto_da_alloc) or
-    /// <see cref="FileCaching.DropBehind"/> begins to write the last ones, for the name that an unfinished file gets, or for the room that is
-    /// freed, be it reserved or that of a file that is deleted.
+    /// <see cref="FileCaching.DropBehind"/> begins to write the last ones, for the name that an unfinished file gets, or for the room that
+    /// is freed, be it reserved or that of a file that is deleted.
     /// </summary>
     internal bool MayWaitToClose(long written)
         => HasPreallocatedRest(written) || (Opened.CanSeek
