@@ -1,4 +1,5 @@
 using System.Runtime.InteropServices;
+using System.Runtime.Versioning;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -6,8 +7,13 @@ namespace Pipelines.File.AspNetCore;
 internal static partial class PrivateFolder
 {
     private const UnixFileMode Own = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute;
+    private const uint Root = 0;
+    private const UnixFileMode Readable = Own | UnixFileMode.GroupRead | UnixFileMode.GroupExecute | UnixFileMode.OtherRead
+        | UnixFileMode.OtherExecute;
 
-    /// <summary>Makes the folder if it does not exist, readable only by the user that makes it.</summary>
+    /// <summary>
+    /// Makes the folder if it does not exist, readable only by the user that makes it, and those above it, which others may read.
+    /// </summary>
     internal static void Make(string path)
     {
         if (OperatingSystem.IsWindows())
@@ -16,7 +22,20 @@ internal static partial class PrivateFolder
         }
         else
         {
+            path = Path.TrimEndingDirectorySeparator(path);
+            MakeAbove(path);
             Directory.CreateDirectory(path, Own);
+        }
+    }
+
+    // .NET makes the folders above with all rights that the umask leaves: who may write there puts another folder in the place of this one.
+    [UnsupportedOSPlatform("windows")]
+    private static void MakeAbove(string path)
+    {
+        if (Path.GetDirectoryName(path) is { Length: > 0 } above && !Directory.Exists(above))
+        {
+            MakeAbove(above);
+            Directory.CreateDirectory(above, Readable);
         }
     }
 
@@ -52,11 +71,14 @@ internal static partial class PrivateFolder
             return "The folder's group, or who is in its access list,";
         }
 
-        return OwnerOf(path) is { } owner && owner != EffectiveUser() ? $"Its owner, the user with the number {owner}," : null;
+        // A link in /tmp is that of who made it, and may lead elsewhere tomorrow.
+        return OwnerOf(path, ofLink: false) is { } owner && owner != EffectiveUser() ? $"Its owner, the user with the number {owner},"
+            : OwnerOf(Path.TrimEndingDirectorySeparator(path), ofLink: true) is { } linker && linker != Root && linker != EffectiveUser()
+                ? $"The user with the number {linker}, whose link it is," : null;
     }
 
-    // statx(2), whose structure is the same everywhere; of a link it is the target, as for the mode.
-    private static unsafe uint? OwnerOf(string path)
+    // statx(2), whose structure is the same everywhere.
+    private static unsafe uint? OwnerOf(string path, bool ofLink)
     {
         if (!OperatingSystem.IsLinux())
         {
@@ -64,13 +86,14 @@ internal static partial class PrivateFolder
         }
 
         const int CurrentFolder = -100;
+        const int NotFollowed = 0x100;
         const uint AskOwner = 8;
         const int OwnerOffset = 20;
         byte* status = stackalloc byte[256];
         try
         {
-            return StatusOf(CurrentFolder, path, 0, AskOwner, status) == 0 && (*(uint*)status & AskOwner) != 0
-                ? *(uint*)(status + OwnerOffset) : null;
+            return StatusOf(CurrentFolder, path, ofLink ? NotFollowed : 0, AskOwner, status) == 0
+                && (*(uint*)status & AskOwner) != 0 ? *(uint*)(status + OwnerOffset) : null;
         }
         catch (EntryPointNotFoundException)
         {

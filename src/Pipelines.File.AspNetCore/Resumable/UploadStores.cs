@@ -15,12 +15,12 @@ internal sealed class UploadStores
 {
     internal const string Category = "Pipelines.File.AspNetCore.Resumable";
 
-    // The folders of an application, each with the options that it was mapped with: one store counts what is in a folder.
-    private static readonly ConditionalWeakTable<IServiceProvider, ConcurrentDictionary<string, ResumableUploadOptions>> s_folders = [];
+    // The folders of an application, each with those of its pattern: one store counts what is in a folder.
+    private static readonly ConditionalWeakTable<IServiceProvider, ConcurrentDictionary<string, UploadStores>> s_folders = [];
 
     private readonly ResumableUploadOptions _options;
     private readonly TimeProvider _time;
-    private readonly ConcurrentDictionary<string, ResumableUploadOptions> _folders;
+    private readonly ConcurrentDictionary<string, UploadStores> _folders;
     private readonly CancellationToken _stopping;
     private readonly UploadStore? _only;
     // Guarded by itself.
@@ -34,14 +34,16 @@ internal sealed class UploadStores
         _folders = s_folders.GetOrCreateValue(services);
         _stopping = services.GetService<IHostApplicationLifetime>()?.ApplicationStopping ?? CancellationToken.None;
         Logger = services.GetService<ILoggerFactory>()?.CreateLogger(Category) ?? NullLogger.Instance;
-        _only = options.FolderOf is null ? Make(Path.GetFullPath(options.Folder)) : null;
+        _only = options.FolderOf is null ? Make(NameOf(options.Folder)) : null;
     }
 
     internal ILogger Logger { get; }
 
     /// <summary>The store of a request; <see langword="null"/>: there is none.</summary>
     internal UploadStore? Of(HttpContext context)
-        => _only ?? (_options.FolderOf!(context) is { } folder ? OfFolder(Path.GetFullPath(folder)) : null);
+        => _only ?? (_options.FolderOf!(context) is { } folder ? OfFolder(NameOf(folder)) : null);
+
+    private static string NameOf(string folder) => Path.TrimEndingDirectorySeparator(Path.GetFullPath(folder));
 
     private UploadStore OfFolder(string folder)
     {
@@ -58,7 +60,7 @@ internal sealed class UploadStores
 
     private UploadStore Make(string folder)
     {
-        if (_folders.GetOrAdd(folder, _options) != _options)
+        if (_folders.GetOrAdd(folder, this) != this)
         {
             throw new ArgumentException($"The uploads of another pattern are in the folder '{folder}'.");
         }

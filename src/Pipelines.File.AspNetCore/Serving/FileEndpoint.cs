@@ -61,7 +61,7 @@ internal sealed class FileEndpoint
 
     internal Task InvokeAsync(HttpContext context)
     {
-        if (!IsPlain(PathOf(context)))
+        if (!IsPlain(PathOf(context), OperatingSystem.IsWindows()))
         {
             context.Response.StatusCode = StatusCodes.Status404NotFound;
             return Task.CompletedTask;
@@ -76,17 +76,17 @@ internal sealed class FileEndpoint
     /// Whether the path is the one way to write it: what routing takes for another path than the file system does would reach a file past
     /// the endpoint that it belongs to.
     /// </summary>
-    private static bool IsPlain(ReadOnlySpan<char> path)
+    internal static bool IsPlain(ReadOnlySpan<char> path, bool isWindows)
     {
         if (path.IsEmpty)
         {
             return true;
         }
 
-        foreach (Range range in path.SplitAny('/', OperatingSystem.IsWindows() ? '\\' : '/'))
+        foreach (Range range in path.Split('/'))
         {
             ReadOnlySpan<char> name = path[range];
-            if (name is "" or "." or ".." || (OperatingSystem.IsWindows() && IsAlias(name)))
+            if (name is "" or "." or ".." || (isWindows && IsAlias(name)))
             {
                 return false;
             }
@@ -95,11 +95,12 @@ internal sealed class FileEndpoint
         return true;
     }
 
-    // Windows drops dots and spaces at the end of a name, has short names (PRIVAT~1), and streams behind a colon.
+    // Windows drops dots and spaces at the end of a name, has short names (PRIVAT~1), and streams behind a colon. A backslash divides names
+    // for it, and not for routing.
     private static bool IsAlias(ReadOnlySpan<char> name)
     {
         int tilde = name.LastIndexOf('~');
-        return name[^1] is '.' or ' ' || name.Contains(':')
+        return name[^1] is '.' or ' ' || name.ContainsAny(':', '\\')
             || (tilde >= 0 && tilde < name.Length - 1 && char.IsAsciiDigit(name[tilde + 1]));
     }
 

@@ -9,6 +9,7 @@ using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.FileProviders;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
+using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests.Abuse;
 
@@ -76,6 +77,34 @@ public sealed class ServedPathTests : IAsyncDisposable
             Assert.StartsWith($"HTTP/1.1 {status} ", answer, StringComparison.Ordinal);
             Assert.DoesNotContain("SECRET", answer, StringComparison.Ordinal);
         }
+    }
+
+    [Theory]
+    [InlineData("private\\s.txt")]
+    [InlineData("sub/private\\s.txt")]
+    [InlineData("\\private\\s.txt")]
+    [InlineData("private./s.txt")]
+    [InlineData("private /s.txt")]
+    [InlineData("PRIVAT~1/s.txt")]
+    [InlineData("private::$INDEX_ALLOCATION/s.txt")]
+    public void Path_ThatWindowsReadsAsAnother_IsNotPlainThere(string path)
+    {
+        Assert.False(FileEndpoint.IsPlain(path, isWindows: true));
+        Assert.True(FileEndpoint.IsPlain(path, isWindows: false));
+    }
+
+    [Theory]
+    [InlineData("private/s.txt", true)]
+    [InlineData("", true)]
+    [InlineData("a~b/c d.txt", true)]
+    [InlineData("/s.txt", false)]
+    [InlineData("a//s.txt", false)]
+    [InlineData("a/../s.txt", false)]
+    [InlineData("./s.txt", false)]
+    public void Path_IsPlainOrNot_OnEverySystem(string path, bool isPlain)
+    {
+        Assert.Equal(isPlain, FileEndpoint.IsPlain(path, isWindows: true));
+        Assert.Equal(isPlain, FileEndpoint.IsPlain(path, isWindows: false));
     }
 
     [Fact]

@@ -56,7 +56,32 @@ public sealed partial class SharedFolderTests : IDisposable
         }
     }
 
-    private static Action<bool>[] Makers(string folder) =>
+    [Fact]
+    public void Link_OfAnotherUser_IsRefused()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.IsPrivilegedProcess, "Only root gives links away.");
+        string target = Directory.CreateDirectory(Path.Combine(_root, "target"), UnixFileMode.UserRead | UnixFileMode.UserWrite
+            | UnixFileMode.UserExecute).FullName;
+        string folder = Path.Combine(_root, "folder");
+        File.CreateSymbolicLink(folder, target);
+        foreach (Action<bool> make in Makers(folder))
+        {
+            make(false);
+        }
+
+        // Who made it may have it lead elsewhere later.
+        Assert.Equal(0, ChangeOwnerOfLink(folder, Nobody, Nobody));
+        foreach (string path in new[] { folder, folder + "/" })
+        {
+            foreach (Action<bool> make in Makers(path))
+            {
+                make(true);
+                Assert.Contains("65534", Assert.Throws<UnauthorizedAccessException>(() => make(false)).Message, StringComparison.Ordinal);
+            }
+        }
+    }
+
+    internal static Action<bool>[] Makers(string folder) =>
     [
         allow => new UploadStore(new ResumableUploadOptions { Folder = folder, AllowSharedFolder = allow }, TimeProvider.System).Dispose(),
         allow => new FileCache(
@@ -65,4 +90,7 @@ public sealed partial class SharedFolderTests : IDisposable
 
     [LibraryImport("libc", EntryPoint = "chown", StringMarshalling = StringMarshalling.Utf8)]
     private static partial int ChangeOwner(string path, uint user, uint group);
+
+    [LibraryImport("libc", EntryPoint = "lchown", StringMarshalling = StringMarshalling.Utf8)]
+    private static partial int ChangeOwnerOfLink(string path, uint user, uint group);
 }

@@ -122,6 +122,32 @@ public sealed class UploadOwnerTests : Resumable.UploadsInAFolder
     }
 
     [Fact]
+    public async Task Folder_OfTwoPatterns_IsRefused_HoweverItIsWritten()
+    {
+        await using WebApplication app = WebApplication.CreateSlimBuilder().Build();
+        ResumableUploadOptions options = new() { Folder = Folder };
+        app.MapResumableUploads("/one", options);
+        Assert.Throws<ArgumentException>(() => app.MapResumableUploads("/two", options));
+        foreach (string folder in new[] { Folder, Folder + Path.DirectorySeparatorChar, Path.Combine(Folder, "..", "unfinished") })
+        {
+            Assert.Throws<ArgumentException>(() => app.MapResumableUploads("/two", new ResumableUploadOptions { Folder = folder }));
+        }
+    }
+
+    [Fact]
+    public async Task Folder_OfARequest_IsOne_HoweverItIsWritten()
+    {
+        string folder = PathOf("one");
+        await StartAsync(new ResumableUploadOptions { FolderOf = _ => folder, MaxUploads = 2 });
+        await Server.CreateAsync(3);
+        folder += Path.DirectorySeparatorChar;
+        await Server.CreateAsync(3);
+        Assert.Equal(507, (await Server.PostAsync(3)).Status);
+        folder = PathOf("one");
+        Assert.Equal(507, (await Server.PostAsync(3)).Status);
+    }
+
+    [Fact]
     public async Task Upload_ThroughTheAddressOfAnotherFolder_IsNotThere()
     {
         string? folder = PathOf("one");
