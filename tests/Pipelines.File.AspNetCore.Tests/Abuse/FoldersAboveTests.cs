@@ -2,7 +2,7 @@ using System.Runtime.InteropServices;
 
 namespace FileSendingTests.Abuse;
 
-/// <summary>The folders above that of uploads or of a cache, made where nothing takes rights away (umask 0, which is the process's).</summary>
+/// <summary>The folders above that of uploads or of a cache, made where nothing takes rights away: with umask 0.</summary>
 [Collection(nameof(AloneCollection))]
 public sealed partial class FoldersAboveTests : IDisposable
 {
