@@ -52,7 +52,7 @@ internal abstract partial class ReplacementFile
             }
             else if (Rename() is < 0 and long failed)
             {
-                KeepTheNewUnlessTheOldIsThere((int)-failed, isThere);
+                KeepTheNewUnlessTheOldIsThere((int)-failed, isThere || _existed);
                 ThrowIfFailed(failed);
             }
         }
@@ -81,8 +81,10 @@ internal abstract partial class ReplacementFile
         /// <exception cref="IOException">The old file is gone, and where the new one is.</exception>
         private void KeepTheNewUnlessTheOldIsThere(int errno, bool wasThere)
         {
-            if (!wasThere || (FileStatus.TryGet(_name, Libc.STATX_NLINK, out Libc.FileStatus status,
-                Libc.AT_SYMLINK_NOFOLLOW | Libc.AT_STATX_FORCE_SYNC) && status.Links > 0))
+            const int Flags = Libc.AT_SYMLINK_NOFOLLOW | Libc.AT_STATX_FORCE_SYNC;
+            if (!wasThere
+                || (FileStatus.TryGet(_name, Libc.STATX_NLINK, out Libc.FileStatus status, Flags) && status.Links > 0)
+                || (!FileStatus.TryGet(_temporary, Libc.STATX_NLINK, out _, Flags) && Marshal.GetLastPInvokeError() == Libc.ENOENT))
             {
                 return;
             }
@@ -138,17 +140,19 @@ internal abstract partial class ReplacementFile
                 _copy = named < 0 ? null : new SafeFileHandle((nint)named, ownsHandle: true);
                 return named;
             }));
-            byte[] block = ArrayPool<byte>.Shared.Rent(CopyBlock);
-            int read;
-            for (long offset = 0; (read = RandomAccess.Read(nameless, block, offset)) > 0; offset += read)
+            try
             {
-                RandomAccess.Write(_copy!, block.AsSpan(0, read), offset);
+                Copy(nameless, _copy!);
+            }
+            catch (Exception e)
+            {
+                throw FileErrors.WithPath(e, TargetPath);
             }
 
-            ArrayPool<byte>.Shared.Return(block);
             if (status is { } known)
             {
-                TakeRights(_copy!, new Target(known.Mode, known.User, known.Group), StatusOf(_copy!));
+                TakeRights(_copy!, new Target(known.Mode, known.User, known.Group), StatusOf(_copy!),
+                    UnixName.Of($"/proc/self/fd/{nameless.DangerousGetHandle()}").Bytes);
             }
 
             _wasNameless = false;
@@ -157,6 +161,18 @@ internal abstract partial class ReplacementFile
             {
                 ThrowIfFailed(_calls.SyncData(NamedFile, Backend.Properties));
             }
+        }
+
+        private static void Copy(SafeFileHandle from, SafeFileHandle to)
+        {
+            byte[] block = ArrayPool<byte>.Shared.Rent(CopyBlock);
+            int read;
+            for (long offset = 0; (read = RandomAccess.Read(from, block, offset)) > 0; offset += read)
+            {
+                RandomAccess.Write(to, block.AsSpan(0, read), offset);
+            }
+
+            ArrayPool<byte>.Shared.Return(block);
         }
 
         /// <summary>

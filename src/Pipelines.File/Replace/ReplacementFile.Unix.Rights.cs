@@ -50,7 +50,7 @@ internal abstract partial class ReplacementFile
             }
 
             Debug.Assert(Replaces);
-            TakeRights(NamedFile, latest, StatusOf(NamedFile));
+            TakeRights(NamedFile, latest, StatusOf(NamedFile), _name.PathBytes);
             if (IsDurable)
             {
                 // The sync of the bytes was before this.
@@ -65,7 +65,11 @@ internal abstract partial class ReplacementFile
         /// has given a file away, it may need CAP_FOWNER to change the mode (chmod(2)). If the group or the owner cannot be set, the bits
         /// that would apply to another group or owner are cleared: set-user-ID, set-group-ID and the group's bits.
         /// </summary>
-        private void TakeRights(SafeFileHandle handle, Target replaced, Libc.FileStatus? status)
+        /// <param name="handle">The file.</param>
+        /// <param name="replaced">What the other one has.</param>
+        /// <param name="status">What the file has by now.</param>
+        /// <param name="path">The path of the other one.</param>
+        private void TakeRights(SafeFileHandle handle, Target replaced, Libc.FileStatus? status, byte[] path)
         {
             uint bits = replaced.Mode & PermissionBits;
             uint? mode = status?.Mode & PermissionBits;
@@ -78,7 +82,7 @@ internal abstract partial class ReplacementFile
                 }
             }
 
-            if (OperatingSystem.IsLinux() && !TryCopyAccessList(handle, ref mode))
+            if (OperatingSystem.IsLinux() && !TryCopyAccessList(path, handle, ref mode))
             {
                 // With a list, the group's bits are its mask (acl(5)). Without it, they would be permissions of the group itself.
                 bits &= ~GroupBits;
@@ -110,10 +114,10 @@ internal abstract partial class ReplacementFile
         /// may lack the list of that one.
         /// </summary>
         [SkipLocalsInit]
-        private bool TryCopyAccessList(SafeFileHandle handle, ref uint? mode)
+        private static bool TryCopyAccessList(byte[] path, SafeFileHandle handle, ref uint? mode)
         {
             byte* list = stackalloc byte[MaxAttributeSize];
-            nint length = LibcCalls.GetXAttr(_name.PathBytes, Libc.AccessList, list, MaxAttributeSize);
+            nint length = LibcCalls.GetXAttr(path, Libc.AccessList, list, MaxAttributeSize);
             if (length >= 0)
             {
                 mode = null;

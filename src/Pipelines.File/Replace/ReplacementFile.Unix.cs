@@ -93,7 +93,7 @@ internal abstract partial class ReplacementFile
                 Libc.FileStatus? status = StatusOf(handle);
                 if (target is { } replaced)
                 {
-                    TakeRights(handle, replaced, status);
+                    TakeRights(handle, replaced, status, _name.PathBytes);
                     _replaced = replaced;
                 }
 

@@ -38,6 +38,47 @@ public sealed class RefusedNameTests : IDisposable
         Assert.Equal(s_new, File.ReadAllBytes(kept));
     }
 
+    /// <summary>SMB: another writer's rename has marked the old file for deletion, so it is gone before this one's.</summary>
+    [Fact]
+    public async Task CompleteAsync_RenameFailsAndTheOldFileWentBefore_KeepsTheNewAndSaysWhere()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        RefusedCalls calls = new() { NamelessError = Libc.EOPNOTSUPP, OnRename = _ => -Libc.EIO };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        await writer.WriteAsync(s_new, _stop);
+        File.Delete(path);
+        IOException error = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        string kept = Assert.Single(Entries());
+        Assert.Contains(kept, error.Message, StringComparison.Ordinal);
+        Assert.Equal(s_new, File.ReadAllBytes(kept));
+    }
+
+    [Fact]
+    public async Task CompleteAsync_FolderIsGone_SaysSoAndNotThatTheNewContentIsThere()
+    {
+        ChildProcess.SkipUnlessLinux();
+        Directory.CreateDirectory(_folder.File("sub"));
+        string path = _folder.File("sub/f", [1]);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, new RefusedCalls { NamelessError = Libc.EOPNOTSUPP });
+        await writer.WriteAsync(s_new, _stop);
+        Directory.Delete(_folder.File("sub"), recursive: true);
+        await Assert.ThrowsAsync<DirectoryNotFoundException>(async () => await writer.CompleteAsync());
+    }
+
+    [Fact]
+    public async Task CompleteAsync_CopyToAFileWithANameFails_ThrowsTheErrorWithThePath()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", [1]);
+        IOException error = await Assert.ThrowsAsync<IOException>(
+            () => ReplaceAsync(path, new() { LinkNamelessError = Libc.EPERM, NewFile = "/dev/full" }));
+        Assert.Equal(Libc.ENOSPC, error.HResult);
+        Assert.Contains(path, error.Message, StringComparison.Ordinal);
+        Assert.Equal([1], File.ReadAllBytes(path));
+        Assert.Equal([path], Entries());
+    }
+
     [Fact]
     public async Task CompleteAsync_RenameFailsAndTheOldFileIsThere_KeepsTheOldAndNothingElse()
     {
@@ -118,7 +159,9 @@ public sealed class RefusedNameTests : IDisposable
         await writer.CompleteAsync();
         Assert.Equal(content, File.ReadAllBytes(path));
         Assert.Equal([path], Entries());
-        Assert.True(!exists || File.GetUnixFileMode(path) == Mode);
+        string plain = _folder.File("plain", [1]);
+        Assert.Equal(exists ? Mode : File.GetUnixFileMode(plain), File.GetUnixFileMode(path));
+        File.Delete(plain);
         if (mode == FileMode.Create)
         {
             await ReplaceAsync(path, calls);
@@ -206,6 +249,9 @@ public sealed class RefusedNameTests : IDisposable
 
         public int OpenError { get; init; }
 
+        /// <summary>What is opened in place of a new file.</summary>
+        public string? NewFile { get; init; }
+
         public int Nameless { get; private set; }
 
         internal override long Rename(in UnixName from, in UnixName to) => OnRename?.Invoke(++_renames) ?? base.Rename(from, to);
@@ -218,6 +264,9 @@ public sealed class RefusedNameTests : IDisposable
             Nameless++;
             return NamelessError != 0 ? -NamelessError : base.MakeNameless(name, flags, mode);
         }
+
+        internal override long MakeNew(in UnixName name, int flags, uint mode)
+            => NewFile is null ? base.MakeNew(name, flags, mode) : OpenToAppend(UnixName.Of(NewFile));
 
         internal override long LinkNameless(SafeFileHandle file, in UnixName name)
         {
