@@ -198,7 +198,18 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>Searches if there is something to do, or a look at a folder is due.</summary>
     private void Tick()
     {
-        if (_isRestless || Array.Exists(_watched, folder => folder.IsNews || folder.Names.IsDue(_options.FollowInterval)))
+        bool isDue = _isRestless;
+        foreach (Folder folder in _watched)
+        {
+            if (folder.Names.IsDue(_options.FollowInterval))
+            {
+                folder.IsDue = true;
+            }
+
+            isDue |= folder.IsDue || folder.IsNews;
+        }
+
+        if (isDue)
         {
             _due.Writer.TryWrite(true);
         }
@@ -228,11 +239,17 @@ internal sealed class LogSet : IAsyncDisposable
 
     private void SearchCore()
     {
-        // Those too that were listed in the midst of the last search, or by another follower.
+        // Those too that were listed in the midst of the last search, or by another follower. They are not listed again, which would have
+        // the others search again, and so on.
         HashSet<FolderNames> listed = [];
         foreach (Folder folder in _watched)
         {
-            folder.Names.Look(isSure: false);
+            if (folder.IsDue)
+            {
+                folder.IsDue = false;
+                folder.Names.Look(isSure: false);
+            }
+
             if (folder.IsNews)
             {
                 folder.Seen = folder.Names.Listings;
@@ -472,7 +489,16 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>A folder that the search looks at.</summary>
     private sealed class Folder(FolderNames names)
     {
+        private volatile bool _isDue;
+
         internal FolderNames Names => names;
+
+        /// <summary>Whether this follower is to look at it, for all of them.</summary>
+        internal bool IsDue
+        {
+            get => _isDue;
+            set => _isDue = value;
+        }
 
         /// <summary>The number of the listing that was searched.</summary>
         internal int Seen { get; set; }

@@ -100,6 +100,52 @@ public sealed class FolderNamesTests : IDisposable
         Assert.True(_names.Contains("log"));
     }
 
+    /// <summary>Not each for itself, and not again because another one has: there is one look for all of them per interval.</summary>
+    [Fact]
+    public async Task Listings_OfManyFollowersOfOneFolder_AreThoseOfOne()
+    {
+        const int Count = 20;
+        const int Rotations = 5;
+        TimeSpan interval = TimeSpan.FromSeconds(0.5);
+        ManualClock clock = new();
+        FolderNames names = FolderNames.Rent(_folder.Path, clock);
+        List<FollowedLog> logs = [];
+        try
+        {
+            for (int i = 0; i < Count; i++)
+            {
+                logs.Add(new(_folder.File($"{i}.log", "0\n"u8.ToArray()), FollowedLog.Quick with
+                {
+                    FollowInterval = interval,
+                    TimeProvider = clock,
+                }));
+                await logs[i].ExpectAsync("0");
+            }
+
+            (TimeSpan begun, int listings) = (clock.Elapsed, names.Listings);
+            for (int i = 1; i <= Rotations; i++)
+            {
+                string path = _folder.File("0.log");
+                File.Move(path, $"{path}.{i}");
+                File.WriteAllText(path, $"{i}\n");
+                await clock.AdvanceUntilAsync(logs[0].StepAsync(), interval);
+                await logs[0].ExpectAsync($"{i}");
+            }
+
+            // A look of one for all, one of the follower whose log is rotated, and until that one has seen the same twice.
+            Assert.InRange(names.Listings - listings, 1, (2 * ((clock.Elapsed - begun) / interval)) + (8 * Rotations));
+        }
+        finally
+        {
+            foreach (FollowedLog log in logs)
+            {
+                await log.DisposeAsync();
+            }
+
+            names.Return();
+        }
+    }
+
     /// <summary>On a thread that has the permissions of a user who owns nothing: setfsuid(2).</summary>
     private static void AsNobody(Action action)
     {

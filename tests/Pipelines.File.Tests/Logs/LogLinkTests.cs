@@ -80,6 +80,34 @@ public sealed class LogLinkTests : IDisposable
         await lines.ExpectNothingAsync();
     }
 
+    /// <summary>As a container that was started again while the follower was stopped: its new file has another name.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Link_TurnedWhileStopped_SaysThatLinesAreMissing(bool isRemoved)
+    {
+        File.WriteAllText(_target, "1\n2\n");
+        FileCheckpoint checkpoint;
+        await using (FollowedLog lines = new(_link))
+        {
+            await lines.ExpectAsync("1");
+            checkpoint = lines.Current.Checkpoint;
+        }
+
+        string next = Path.Combine(Path.GetDirectoryName(_target)!, "1.log");
+        File.WriteAllText(next, "3\n");
+        File.CreateSymbolicLink(_link + ".new", next);
+        File.Move(_link + ".new", _link, overwrite: true);
+        if (isRemoved)
+        {
+            File.Delete(_target);
+        }
+
+        await using FollowedLog after = new(_link, FollowedLog.From(checkpoint));
+        await after.ExpectAsync("3");
+        Assert.True(after.Current.IsAfterGap);
+    }
+
     /// <summary>As the kubelet names what it rotates.</summary>
     private void Rotate(int number, string text)
     {

@@ -310,6 +310,38 @@ public sealed class UnreadableLogTests : IDisposable
         }
     }
 
+    /// <summary>As sandboxes do that are older than the call: identities have no time of creation then.</summary>
+    [Theory]
+    [InlineData("EPERM")]
+    [InlineData("ENOSYS")]
+    public async Task Child_StatxIsRefused_FollowsOverRotations(string error)
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("a.log", "1\n"u8.ToArray());
+        using Process child = ChildProcess.Start(
+            $"exec strace -f -o /dev/null -e trace=statx -e inject=statx:error={error} {ChildProcess.Command("printlogs", path)}");
+        try
+        {
+            string? first = await GrowingFile.Bounded(child.StandardOutput.ReadLineAsync(_stop).AsTask());
+            Assert.SkipWhen(first is null, "strace may not trace here.");
+            Assert.Equal("a.log 1", first);
+            for (int i = 2; i < 8; i += 2)
+            {
+                await File.AppendAllTextAsync(path, $"{i}\n", _stop);
+                await File.WriteAllTextAsync(_folder.File("new"), $"{i + 1}\n", _stop);
+                File.Move(path, path + ".1", overwrite: true);
+                File.Move(_folder.File("new"), path);
+                await ExpectAsync(child, $"a.log {i}");
+                await ExpectAsync(child, $"a.log {i + 1}");
+            }
+        }
+        finally
+        {
+            child.Kill(entireProcessTree: true);
+            await child.WaitForExitAsync(_stop);
+        }
+    }
+
     [Fact]
     public void Read_BytesThatCannotBeRead_AreNotTakenForOthers()
     {
