@@ -92,11 +92,11 @@ internal sealed class StoredUpload : IDisposable
     }
 
     /// <summary>
-    /// Ends the reading of the body, of which the rest may never come. Returns what ends when the upload is given up; <see
-    /// langword="null"/> if no bytes are awaited.
+    /// Ends the reading of the body, of which the rest may never come; what has come is written first. Returns what ends when the upload is
+    /// given up; <see langword="null"/> if no body is read.
     /// </summary>
     internal Task? TryEnd()
-        => _reading is { } reading && Stage == UploadStage.Reading && EndReading(reading, StatusCodes.Status423Locked) ? _ended.Task : null;
+        => _reading is { } reading && EndReading(reading, StatusCodes.Status423Locked) ? _ended.Task : null;
 
     private bool EndReading(CancellationTokenSource reading, int status)
     {

@@ -1,6 +1,8 @@
 using System.Diagnostics;
+using System.IO.Pipelines;
 using System.Net.Sockets;
 using System.Text;
+using Microsoft.AspNetCore.Http;
 using Microsoft.Extensions.Logging;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
@@ -113,6 +115,28 @@ public sealed class UploadFloodTests : Resumable.UploadsInAFolder
 
         Assert.Contains(" 423 ", (await RawResponse.ReadAsync(connection)).Head, StringComparison.Ordinal);
         Assert.Contains(log.Lines, line => line.Contains("goes on with the upload", StringComparison.Ordinal));
+    }
+
+    [Fact]
+    public async Task RequestThatWritesWhatHasCome_IsTakenOverFrom_BeforeItReadsOn()
+    {
+        using UploadStore store = new(new ResumableUploadOptions { Folder = Folder }, _time);
+        string id = UploadStore.NewId();
+        StoredUpload first = await store.CreateAsync(id, new UploadState { Length = 10 });
+        Pipe pipe = new();
+        await pipe.Writer.WriteAsync("abc"u8.ToArray(), _stop);
+        Task<StoredUpload?>? second = null;
+        PipeReader body = new Told(pipe.Reader, () =>
+        {
+            second ??= store.TakeOverAsync(id);
+            Assert.Null(second.Exception);
+        });
+        BadHttpRequestException ended = await Assert.ThrowsAsync<BadHttpRequestException>(
+            () => first.AppendAsync(body, isChecked: false, static _ => null, _stop));
+        Assert.Equal(423, ended.StatusCode);
+        first.Dispose();
+        using StoredUpload? next = await second!;
+        Assert.Equal(3, next!.State.Offset);
     }
 
     [Fact]
@@ -289,6 +313,27 @@ public sealed class UploadFloodTests : Resumable.UploadsInAFolder
     private static string PartOf(Uri upload, string headers = "")
         => $"PATCH {upload.AbsolutePath} HTTP/1.1\r\nHost: a\r\nTus-Resumable: 1.0.0\r\n"
             + $"Upload-Offset: 0\r\nContent-Type: application/offset+octet-stream\r\nContent-Length: 1000\r\n{headers}\r\nabc";
+
+    // Tells when bytes were taken from it.
+    private sealed class Told(PipeReader inner, Action taken) : PipeReader
+    {
+        public override void AdvanceTo(SequencePosition consumed) => AdvanceTo(consumed, consumed);
+
+        public override void AdvanceTo(SequencePosition consumed, SequencePosition examined)
+        {
+            inner.AdvanceTo(consumed, examined);
+            taken();
+        }
+
+        public override void CancelPendingRead() => inner.CancelPendingRead();
+
+        public override void Complete(Exception? exception = null) => inner.Complete(exception);
+
+        public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default)
+            => inner.ReadAsync(cancellationToken);
+
+        public override bool TryRead(out ReadResult result) => inner.TryRead(out result);
+    }
 
     private sealed class Rude : ILogger
     {

@@ -239,6 +239,9 @@ public sealed class ResumableUploadTests : UploadsInAFolder
         await StartAsync();
         Uri upload = await Server.CreateAsync(10);
         NetworkStream first = await SendUntilHeldAsync(upload);
+
+        // It reads its body when the first bytes are written.
+        await Eventually.TrueAsync(() => new FileInfo(Path.Combine(Folder, upload.Segments[^1] + ".part")).Length == 3);
         Assert.Equal(200, (await Server.HeadAsync(upload)).Status);
         Assert.False(first.DataAvailable);
         Assert.Equal(409, (await Server.PatchAsync(upload, 11, [])).Status);
