@@ -31,12 +31,12 @@ internal sealed class BufferReader(FileBufferingPipe pipe, long offset) : PipeRe
 
     private bool IsInMemoryLocked => _consumed >= pipe.StartLocked;
 
-
     public override ValueTask<ReadResult> ReadAsync(CancellationToken cancellationToken = default) => ReadCoreAsync(0, cancellationToken);
 
     protected override ValueTask<ReadResult> ReadAtLeastAsyncCore(int minimumSize, CancellationToken cancellationToken)
         => ReadCoreAsync(minimumSize, cancellationToken);
 
+    // What is in the file, ReadAsync returns.
     public override bool TryRead(out ReadResult result)
     {
         bool isThere;
@@ -45,19 +45,6 @@ internal sealed class BufferReader(FileBufferingPipe pipe, long offset) : PipeRe
         {
             BeginLocked();
             isThere = TryAnswerLocked(0, out result, out unused);
-            if (!isThere && !IsInMemoryLocked && _file?.Position == _consumed && _file.TryRead(out result))
-            {
-                isThere = result.Buffer.Length > _examined - _consumed;
-                if (isThere)
-                {
-                    result = FromFileLocked(result);
-                }
-                else
-                {
-                    // All that it has was examined already.
-                    _file.AdvanceTo(result.Buffer.Start);
-                }
-            }
         }
 
         unused?.Complete();
@@ -307,7 +294,13 @@ internal sealed class BufferReader(FileBufferingPipe pipe, long offset) : PipeRe
         ThrowIfCompletedLocked();
         _hasFileBuffer = !result.Buffer.IsEmpty;
         _isCancelRequested &= !result.IsCanceled;
-        bool isLast = result.IsCompleted && pipe is { IsOverLocked: true, HasFailedLocked: false } && _fileEnd == pipe.FlushedLocked;
+        bool isTruncated = result.IsCompleted && _consumed + result.Buffer.Length < _fileEnd;
+        if (isTruncated && !result.IsCanceled && result.Buffer.Length <= _examined - _consumed)
+        {
+            throw FileBufferingPipe.Truncated();
+        }
+
+        bool isLast = result.IsCompleted && !isTruncated && pipe is { IsOverLocked: true, HasFailedLocked: false } && _fileEnd == pipe.FlushedLocked;
         return new ReadResult(result.Buffer, result.IsCanceled, isLast);
     }
 

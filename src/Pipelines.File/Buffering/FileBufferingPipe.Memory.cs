@@ -82,7 +82,6 @@ public sealed partial class FileBufferingPipe
         FileSegment? freed = null;
         while (_head is { } head && head != _tail && head.RunningIndex + head.End <= end)
         {
-            _flushTail = head == _flushTail ? null : _flushTail;
             _head = head.NextSegment;
             EndUseLocked(head, ref freed);
         }
@@ -112,7 +111,7 @@ public sealed partial class FileBufferingPipe
                 segment = next;
             }
 
-            (_head, _tail, _flushTail) = (null, null, null);
+            (_head, _tail) = (null, null);
             file = _file.Opened;
         }
 

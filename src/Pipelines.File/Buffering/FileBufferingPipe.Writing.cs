@@ -73,7 +73,22 @@ public sealed partial class FileBufferingPipe
                 int length = Math.Min(source.Length, MaxUnflushedWrite);
                 this.Write(source.Span[..length]);
                 source = source[length..];
-                FlushResult result = await FlushAsync(cancellationToken).ConfigureAwait(false);
+                FlushResult result;
+                try
+                {
+                    result = await FlushAsync(cancellationToken).ConfigureAwait(false);
+                }
+                catch (OperationCanceledException)
+                {
+                    ShowRest(source.Span);
+                    throw;
+                }
+
+                if (result.IsCanceled)
+                {
+                    ShowRest(source.Span);
+                }
+
                 if (source.IsEmpty || result.IsCanceled || result.IsCompleted)
                 {
                     return result;
@@ -111,6 +126,13 @@ public sealed partial class FileBufferingPipe
             {
                 await pipe.WaitForSpillAsync(throws: exception is null).ConfigureAwait(false);
             }
+        }
+
+        /// <summary>Whoever cancels a write ends its wait only: nothing of it is lost.</summary>
+        private void ShowRest(ReadOnlySpan<byte> rest)
+        {
+            this.Write(rest);
+            HandOver();
         }
 
         private void ThrowIfCompleted()
@@ -169,7 +191,6 @@ public sealed partial class FileBufferingPipe
 
                 _segment!.SetEnd(_used);
                 pipe._flushed = _advanced;
-                pipe._flushTail = _segment;
                 freed = pipe.DropConsumedLocked(pipe.ConsumedLocked());
                 pipe._isInFile |= pipe._flushed - pipe.ConsumedLocked() > pipe._options.MemoryThreshold;
                 spills = pipe.TryBeginSpillLocked();
@@ -185,7 +206,8 @@ public sealed partial class FileBufferingPipe
         {
             // Small for what is small, and as large as the writes to the file for what is large.
             int size = Math.Max(sizeHint, (int)Math.Clamp(_advanced, MinSegment, MaxSegment));
-            FileSegment segment = pipe._options.Pool is { } pool ? SegmentPool.Shared.Rent(size, pool) : SegmentPool.Shared.Rent(size);
+            FileSegment segment = pipe._options.Pool is not { } pool ? SegmentPool.Shared.Rent(size)
+                : SegmentPool.Shared.Rent(size, sizeHint > pool.MaxBufferSize ? MemoryPool<byte>.Shared : pool);
             bool isRefused = segment.Capacity < sizeHint;
             lock (pipe._gate)
             {

@@ -49,9 +49,6 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
     private FileSegment? _head;
     private FileSegment? _tail;
 
-    // The segment in which _flushed is; null if it was dropped.
-    private FileSegment? _flushTail;
-
     // Bytes that readers may see, and bytes that are in the file: those below it that are not in memory. _flushed is the first one behind.
     private long _flushed;
     private long _written;
@@ -255,7 +252,8 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
 
             if (file is not null)
             {
-                return await file.ReadAsync(destination, offset).ConfigureAwait(false);
+                int count = await file.ReadAsync(destination, offset).ConfigureAwait(false);
+                return count > 0 ? count : throw Truncated();
             }
 
             if (wait is not null)
@@ -280,6 +278,9 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
             LeaveOpen = true,
             Pool = _options.Pool,
         });
+
+    /// <summary>The file has a name (<see cref="SaveAsync"/>), and its bytes are gone.</summary>
+    internal static EndOfStreamException Truncated() => new("The file of the pipe was saved, and somebody has truncated it since.");
 
     internal void ThrowErrorLocked() => _error!.Throw();
 

@@ -137,6 +137,26 @@ public sealed class FileBufferingFaultTests : IDisposable
         Assert.Single(Directory.GetFileSystemEntries(_folder.Path));
     }
 
+    [Fact]
+    public async Task SavedFileIsTruncatedByAnother_ReadersAndStreamsThrow()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there the pipe's own file gets a name.");
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path });
+        await WriteAsync(pipe, 1_000_000);
+        await pipe.Writer.CompleteAsync();
+        await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop);
+        using (FileStream other = new(_folder.File("f"), FileMode.Open))
+        {
+            other.SetLength(100_000);
+        }
+
+        ArrayBufferWriter<byte> read = new();
+        await Assert.ThrowsAsync<EndOfStreamException>(() => ReadAllAsync(pipe.Reader, read));
+        Assert.Equal(-1, Pattern.FirstDifference(read.WrittenSpan));
+        Assert.InRange(read.WrittenCount, 0, 100_000);
+        await Assert.ThrowsAsync<EndOfStreamException>(() => pipe.AsStream().CopyToAsync(Stream.Null, _stop));
+    }
+
     private async Task WriteAsync(FileBufferingPipe pipe, int length)
     {
         for (int at = 0; at < length; at += 10_000)

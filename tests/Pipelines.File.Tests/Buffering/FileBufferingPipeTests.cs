@@ -191,6 +191,78 @@ public sealed class FileBufferingPipeTests : IDisposable
         Assert.Equal(content, await ReadAllAsync(reader));
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task WriteAsync_LongAndCanceled_ShowsEveryByteAllTheSame(bool byToken)
+    {
+        byte[] content = Pattern.Bytes(1_000_000);
+        await using FileBufferingPipe pipe = new(Options());
+        if (byToken)
+        {
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(
+                async () => await pipe.Writer.WriteAsync(content, new CancellationToken(canceled: true)));
+        }
+        else
+        {
+            pipe.Writer.CancelPendingFlush();
+            Assert.True((await pipe.Writer.WriteAsync(content, _stop)).IsCanceled);
+        }
+
+        Assert.Equal(content.Length, pipe.Length);
+        await pipe.Writer.CompleteAsync();
+        Assert.Equal(content, await ReadAllAsync(pipe.Reader));
+    }
+
+    [Fact]
+    public async Task AsStream_CopyThatBeginsBeforeTheFirstByte_CopiesInLargePieces()
+    {
+        await using FileBufferingPipe pipe = new(Options());
+        using PieceCounter copy = new();
+        Task copying = pipe.AsStream().CopyToAsync(copy, _stop);
+        await WriteAsync(pipe, Pattern.Bytes(100_000), 100_000);
+        await pipe.Writer.CompleteAsync();
+        await copying;
+        Assert.Equal(Pattern.Bytes(100_000), copy.ToArray());
+        Assert.InRange(copy.Pieces, 1, 10);
+    }
+
+    [Fact]
+    public async Task GetMemory_MoreThanTheCallersPoolHas_IsServed()
+    {
+        CheckedPool pool = new(4096);
+        FileBufferingPipe pipe = new(Options(pool: pool));
+        Pattern.Bytes(10).CopyTo(pipe.Writer.GetMemory(10));
+        pipe.Writer.Advance(10);
+        Pattern.Bytes(100_000, 10).CopyTo(pipe.Writer.GetMemory(100_000));
+        pipe.Writer.Advance(100_000);
+        await pipe.Writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(100_010), await ReadAllAsync(pipe.Reader));
+        await pipe.DisposeAsync();
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task CallersPoolThrows_ItsCallersGetIt_AndThePipeGoesOn()
+    {
+        CheckedPool pool = new();
+        FileBufferingPipe pipe = new(Options(pool: pool));
+        await pipe.Writer.WriteAsync(Pattern.Bytes(200_000), _stop);
+        pool.Limit = 0;
+        Assert.Throws<InvalidOperationException>(() => pipe.Writer.GetMemory(100_000));
+        pool.Limit = int.MaxValue;
+        await pipe.Writer.WriteAsync(Pattern.Bytes(200_000, 200_000), _stop);
+        await pipe.Writer.CompleteAsync();
+        pool.Limit = 0;
+        InvalidOperationException e = await Assert.ThrowsAsync<InvalidOperationException>(
+            async () => await pipe.OpenReader().ReadAsync(_stop));
+        Assert.Equal("The pool is empty.", e.Message);
+        pool.Limit = int.MaxValue;
+        Assert.Equal(Pattern.Bytes(400_000), await ReadAllAsync(pipe.Reader));
+        await pipe.DisposeAsync();
+        await Eventually.TrueAsync(() => pool.Rented == 0);
+    }
+
     [Fact]
     public async Task Dispose_CallsThatWait_EndAtOnce()
     {
@@ -316,6 +388,17 @@ public sealed class FileBufferingPipeTests : IDisposable
             {
                 return;
             }
+        }
+    }
+
+    private sealed class PieceCounter : MemoryStream
+    {
+        internal int Pieces { get; private set; }
+
+        public override ValueTask WriteAsync(ReadOnlyMemory<byte> buffer, CancellationToken cancellationToken = default)
+        {
+            Pieces++;
+            return base.WriteAsync(buffer, cancellationToken);
         }
     }
 
