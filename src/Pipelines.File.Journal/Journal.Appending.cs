@@ -89,14 +89,16 @@ public sealed partial class Journal
     /// <summary>
     /// Appends records that are there whole or not at all, after a crash, too, and with no other one between them.
     /// </summary>
-    /// <param name="records">One record at least, at most 1 GiB together. They are copied before this method returns.</param>
+    /// <param name="records">
+    /// One record at least; at most 1 GiB together, with 32 to 39 bytes for each. They are copied before this method returns.
+    /// </param>
     /// <param name="expectedSequence">
     /// The number that the first one must get, for example behind what the caller has read: if others have come before,
     /// <see cref="JournalConflictException"/> is thrown, and nothing is appended. <see langword="null"/>: any.
     /// </param>
     /// <param name="cancellationToken">As of <see cref="AppendAsync(ReadOnlyMemory{byte}, CancellationToken)"/>.</param>
     /// <returns>The sequence number of the first one.</returns>
-    /// <exception cref="ArgumentException">There is no record, or they are longer than 1 GiB together.</exception>
+    /// <exception cref="ArgumentException">There is no record, or they are too long together.</exception>
     /// <exception cref="ArgumentOutOfRangeException">A record is longer than <see cref="JournalOptions.MaxRecordLength"/>.</exception>
     /// <exception cref="JournalConflictException">The next record has another number than expected.</exception>
     /// <inheritdoc cref="AppendAsync(ReadOnlyMemory{byte}, CancellationToken)" path="/exception[position() > 1]"/>
@@ -113,17 +115,17 @@ public sealed partial class Journal
         RecordBuffer buffer = RecordBuffer.Rent(JournalFormat.MaxRecordLength);
         try
         {
+            // Whoever reads a batch has it in memory whole, with its headers.
+            long size = (long)count * RecordHeader.Length;
+            ThrowIfBatchIsTooLong(size, nameof(records));
+            size = 0;
             int[] ends = new int[count];
             uint[] crcs = new uint[count];
             for (int i = 0; i < count; i++)
             {
                 ReadOnlyMemory<byte> record = records[i];
                 ThrowIfTooLong(record.Length, nameof(records));
-                if (record.Length > JournalFormat.MaxRecordLength - buffer.Length)
-                {
-                    throw new ArgumentException("A batch has 1 GiB at most.", nameof(records));
-                }
-
+                ThrowIfBatchIsTooLong(size += JournalFormat.SizeOf(record.Length), nameof(records));
                 int start = buffer.Length;
                 buffer.Append(record.Span);
                 ends[i] = buffer.Length;
@@ -151,6 +153,14 @@ public sealed partial class Journal
     {
         appended = BeginAppend(Copy(record), isTry: true, CancellationToken.None, out bool isFull);
         return !isFull;
+    }
+
+    private static void ThrowIfBatchIsTooLong(long size, string name)
+    {
+        if (size > JournalFormat.SizeOf(JournalFormat.MaxRecordLength))
+        {
+            throw new ArgumentException("A batch has 1 GiB at most, with 32 to 39 bytes for each record.", name);
+        }
     }
 
     private void ThrowIfTooLong(int length, string name)

@@ -1,10 +1,14 @@
 using System.Diagnostics.CodeAnalysis;
+using System.IO.Pipelines;
+using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File;
 
 /// <content>Removes old segments, and copies all of them.</content>
 public sealed partial class Journal
 {
+    private const int BackupBufferSize = 256 * 1024;
+
     /// <summary>
     /// Removes the segments that have only records before <paramref name="sequence"/>. The segment that is written stays, and so does what
     /// a registered <see cref="JournalConsumer"/> has not processed yet. A reader that has not read them yet throws
@@ -47,7 +51,7 @@ public sealed partial class Journal
     }
 
     /// <summary>
-    /// Copies the journal, as far as it is committed now, into another folder, while records are appended: what is copied can be opened.
+    /// Copies the journal, as far as records are appended now, into another folder, while more are appended: what is copied can be opened.
     /// Nothing is trimmed meanwhile. Consumers are not copied.
     /// </summary>
     /// <param name="folder">The folder, which is made if it does not exist, and must have no journal.</param>
@@ -63,10 +67,26 @@ public sealed partial class Journal
         await _maintenance.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
-            ObjectDisposedException.ThrowIf(Volatile.Read(ref _closing) is not null, this);
-            ((IJournalSource)this).ThrowIfFailed();
-            await SyncAsync().ConfigureAwait(false);
-            return await Task.Run(() => BackupTo(path, cancellationToken), cancellationToken).ConfigureAwait(false);
+            SegmentFile[] segments;
+            long length;
+            JournalPosition end;
+            ValueTask<FlushResult> synced;
+            lock (_gate)
+            {
+                if (ErrorLocked() is { } error)
+                {
+                    throw error;
+                }
+
+                segments = _segments;
+                length = _active.End;
+                end = new JournalPosition(Id, EpochBeforeLocked(_next), _next);
+                synced = _active.FlushAsync(FlushGuarantee.Durable);
+            }
+
+            await synced.ConfigureAwait(false);
+            await Task.Run(() => BackupTo(path, segments, length, cancellationToken), cancellationToken).ConfigureAwait(false);
+            return end;
         }
         finally
         {
@@ -87,7 +107,7 @@ public sealed partial class Journal
         return JournalConsumer.OpenOfAsync(_folder, name, this, options, cancellationToken);
     }
 
-    private JournalPosition BackupTo(string folder, CancellationToken cancellationToken)
+    private static void BackupTo(string folder, SegmentFile[] segments, long length, CancellationToken cancellationToken)
     {
         JournalFolder.Make(folder);
         if (SegmentFile.In(folder).Length > 0)
@@ -95,19 +115,44 @@ public sealed partial class Journal
             throw new IOException($"The folder has a journal already: '{folder}'");
         }
 
-        JournalPosition end = Position;
-
-        // Those that begin meanwhile, too. What comes while the last one is copied is a torn end, or records more: both can be opened.
-        for (int i = 0; i < _segments.Length; i++)
+        foreach (SegmentFile segment in segments)
         {
             cancellationToken.ThrowIfCancellationRequested();
-            string copy = Path.Combine(folder, Path.GetFileName(_segments[i].Path));
-            System.IO.File.Copy(_segments[i].Path, copy);
-            SegmentFile.Sync(copy);
+            string copy = Path.Combine(folder, Path.GetFileName(segment.Path));
+            if (segment != segments[^1])
+            {
+                System.IO.File.Copy(segment.Path, copy);
+                SegmentFile.Sync(copy);
+            }
+            else
+            {
+                // No more of it: what is written meanwhile behind a place that was copied already would be a gap, which is damage.
+                CopyBeginning(segment.Path, copy, length, cancellationToken);
+            }
         }
 
         FileSync.FlushFolder(folder);
-        return end;
+    }
+
+    private static void CopyBeginning(string path, string copy, long length, CancellationToken cancellationToken)
+    {
+        using SafeFileHandle source = SegmentFile.OpenToRead(path);
+        using SafeFileHandle target = System.IO.File.OpenHandle(copy, FileMode.CreateNew, FileAccess.ReadWrite);
+        byte[] buffer = new byte[BackupBufferSize];
+        for (long position = 0; position < length;)
+        {
+            cancellationToken.ThrowIfCancellationRequested();
+            int read = SegmentFile.Read(source, buffer.AsSpan(0, (int)Math.Min(buffer.Length, length - position)), position);
+            if (read == 0)
+            {
+                throw new IOException($"The segment has become shorter while it was copied: '{path}'");
+            }
+
+            SegmentFile.Write(target, buffer.AsSpan(0, read), position, copy);
+            position += read;
+        }
+
+        FileSync.Flush(target);
     }
 
     /// <summary>

@@ -119,16 +119,28 @@ public sealed partial class Journal : IJournalSource
         await (closing ?? Task.CompletedTask).ConfigureAwait(false);
     }
 
-    /// <summary>Puts on the device what was appended so far.</summary>
+    /// <summary>Puts on the device what was committed so far, or throws.</summary>
     internal async ValueTask SyncAsync()
     {
-        ValueTask<FlushResult> synced;
+        if (_options.FlushGuarantee == FlushGuarantee.Durable)
+        {
+            return;
+        }
+
+        ValueTask<FlushResult> synced = default;
+        Task? closing;
         lock (_gate)
         {
-            synced = _closing is null && _error is null ? _active.FlushAsync(FlushGuarantee.Durable) : default;
+            closing = _closing;
+            if (closing is null && _error is null)
+            {
+                synced = _active.FlushAsync(FlushGuarantee.Durable);
+            }
         }
 
         await synced.ConfigureAwait(false);
+        await (closing ?? Task.CompletedTask).ConfigureAwait(false);
+        ((IJournalSource)this).ThrowIfFailed();
     }
 
     void IJournalSource.ThrowIfFailed()

@@ -63,6 +63,7 @@ public sealed partial class Journal
     {
         using FileLock fileLock = await JournalFolder.LockAsync(folder, cancellationToken).ConfigureAwait(false);
         InvalidJournalException? damage = null;
+        InvalidJournalException? last = null;
         string? saved = null;
         long cut = 0;
         while (true)
@@ -70,10 +71,10 @@ public sealed partial class Journal
             try
             {
                 JournalState state = JournalState.Read(folder, verifyAll: true, progress, cancellationToken);
-                if (state.Last is { } last && System.IO.File.Exists(Path.Combine(folder, JournalFormat.RepairName)))
+                if (state.Last is { } end && System.IO.File.Exists(Path.Combine(folder, JournalFormat.RepairName)))
                 {
-                    JournalRecovery.Mend(folder, last, state.Tail, cancellationToken);
-                    SegmentWriter next = await BeginEpochAsync(folder, last, isZeroed: false, FlushGuarantee.Durable).ConfigureAwait(false);
+                    JournalRecovery.Mend(folder, end, state.Tail, cancellationToken);
+                    SegmentWriter next = await BeginEpochAsync(folder, end, isZeroed: false, FlushGuarantee.Durable).ConfigureAwait(false);
                     await next.CompleteAsync().ConfigureAwait(false);
                     state = JournalState.Read(folder, verifyAll: true, null, cancellationToken);
                 }
@@ -83,6 +84,14 @@ public sealed partial class Journal
             catch (InvalidJournalException e)
             {
                 damage ??= e;
+                if (e.Path == last?.Path && e.Offset == last?.Offset)
+                {
+                    // Windows keeps the name of a file that was deleted until everybody has closed it.
+                    throw new IOException(
+                        $"The damage cannot be cut off. Close what has the segment open, and repair again: '{e.Path}'", e);
+                }
+
+                last = e;
                 if (saved is null)
                 {
                     string time = DateTime.UtcNow.ToString("yyyyMMdd-HHmmss-fff", CultureInfo.InvariantCulture);

@@ -132,6 +132,11 @@ public sealed partial class Journal
         catch (Exception e)
         {
             await FailWhenCommittedAsync(e).ConfigureAwait(false);
+            if (old != _active)
+            {
+                await old.AbortAsync().ConfigureAwait(false);
+            }
+
             await before.ConfigureAwait(false);
             return;
         }

@@ -54,6 +54,7 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
 
     // One commit at a time.
     private readonly SemaphoreSlim _committing = new(1, 1);
+    private bool _isClosed;
 
     private JournalConsumer(string folder, string name, FileLock fileLock, Journal? journal, JournalConsumerOptions options)
     {
@@ -192,8 +193,11 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
         {
             lock (_gate)
             {
-                if (_epochs.Count == 0 || _epochs[^1].Epoch != batch.Position.Epoch)
+                // What was read before may be read again.
+                int known = _epochs.FindLastIndex(epoch => epoch.First <= batch.FirstSequence);
+                if (known < 0 || _epochs[known].Epoch != batch.Position.Epoch)
                 {
+                    _epochs.RemoveRange(known + 1, _epochs.Count - known - 1);
                     _epochs.Add((batch.FirstSequence, batch.Position.Epoch));
                 }
 
@@ -221,6 +225,7 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
         await _committing.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
+            ObjectDisposedException.ThrowIf(_isClosed, this);
             JournalPosition next;
             lock (_gate)
             {
@@ -243,7 +248,7 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
             if (!_fileLock.IsInPlace)
             {
                 throw new IOException(
-                    $"The consumer is closed, or its lock was removed or replaced, and another process may use it. '{_fileLock.Path}'");
+                    $"The consumer's lock was removed or replaced, and another process may use it. '{_fileLock.Path}'");
             }
 
             await WriteAsync(_path, next, cancellationToken).ConfigureAwait(false);
@@ -258,15 +263,27 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
         }
     }
 
-    /// <summary>Closes the consumer. It stays registered.</summary>
-    public ValueTask DisposeAsync()
+    /// <summary>Closes the consumer when a commit that is under way has ended. It stays registered.</summary>
+    public async ValueTask DisposeAsync()
     {
-        Dispose();
-        return default;
+        await _committing.WaitAsync().ConfigureAwait(false);
+        Close();
     }
 
-    /// <summary>Closes the consumer. It stays registered.</summary>
-    public void Dispose() => _fileLock.Dispose();
+    /// <summary>Does what <see cref="DisposeAsync"/> does, and blocks until then.</summary>
+    public void Dispose()
+    {
+        _committing.Wait();
+        Close();
+    }
+
+    // Whoever opens it next must not have a late commit of this one written over its own.
+    private void Close()
+    {
+        _isClosed = true;
+        _fileLock.Dispose();
+        _committing.Release();
+    }
 
     private static async Task<JournalConsumer> OpenAtAsync(
         string folder, string name, Journal? journal, JournalConsumerOptions options, CancellationToken cancellationToken)
@@ -307,31 +324,37 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
     {
         for (int tries = 1; ; tries++)
         {
-            JournalPosition begin = Begin(cancellationToken);
-            await WriteAsync(_path, begin, cancellationToken).ConfigureAwait(false);
             try
             {
+                JournalPosition begin = await BeginAsync(cancellationToken).ConfigureAwait(false);
+                await WriteAsync(_path, begin, cancellationToken).ConfigureAwait(false);
                 JournalCursor.Check(Source(), begin, End());
                 return begin;
             }
-            catch (JournalRecordsRemovedException) when (tries < MostTries)
+            catch (Exception e) when (e is JournalRecordsRemovedException or FileNotFoundException && tries < MostTries)
             {
                 // Somebody has trimmed meanwhile, who did not know of the consumer yet.
             }
         }
     }
 
-    private JournalPosition Begin(CancellationToken cancellationToken)
+    /// <summary>Where a new consumer begins. The records before are on the device, so that no others get their numbers.</summary>
+    private async ValueTask<JournalPosition> BeginAsync(CancellationToken cancellationToken)
     {
         if (_options.BeginsAtEnd && _journal is not null)
         {
-            return _journal.Position;
+            JournalPosition end = _journal.Position;
+            await _journal.SyncAsync().ConfigureAwait(false);
+            return end;
         }
 
         SegmentState last = SegmentState.LastOf(_folder, cancellationToken)
             ?? throw new DirectoryNotFoundException($"There is no journal in the folder: '{_folder}'");
         if (_options.BeginsAtEnd)
         {
+            // From its start: behind a torn record there may be intact ones, which the next opening cuts.
+            last = SegmentState.Read(last.File, null, cancellationToken);
+            SegmentFile.Sync(last.File.Path);
             return new JournalPosition(
                 last.Header.Id, last.Next == last.Header.First ? last.Header.EpochBefore : last.Header.Epoch, last.Next);
         }
@@ -362,7 +385,9 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
         string text;
         try
         {
-            text = System.IO.File.ReadAllText(path);
+            // Not as File.ReadAllText, which on Windows keeps the consumer from replacing it meanwhile.
+            using StreamReader reader = new(new FileStream(path, FileMode.Open, FileAccess.Read, SegmentFile.Share));
+            text = reader.ReadToEnd();
         }
         catch (IOException e) when (e is FileNotFoundException or DirectoryNotFoundException)
         {

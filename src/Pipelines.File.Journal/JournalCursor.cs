@@ -352,7 +352,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, JournalPos
         => new(what, Reader.File.Path, Reader.Chain.WholePosition, Reader.Chain.Whole);
 
     private JournalRecordsRemovedException Removed(long next)
-        => new(Reader.Chain.Whole, source.Segments is [var first, ..] ? first.First : next);
+        => new(Reader.Chain.Whole, SegmentFile.Next(source.Segments, Reader.File)?.First ?? next);
 
     private JournalChangedException Changed()
         => new($"The journal was repaired, or made anew: what was read of it before record {Reader.Next} is not there any more. "

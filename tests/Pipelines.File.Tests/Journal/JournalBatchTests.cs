@@ -125,6 +125,34 @@ public sealed class JournalBatchTests : IDisposable
         Assert.Equal(appended.Count, await last);
     }
 
+    /// <summary>No reader could have its headers in memory.</summary>
+    [Fact]
+    public async Task AppendBatchAsync_ItsHeadersHaveMoreThan1GiB_IsRefused()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop);
+        await Assert.ThrowsAsync<ArgumentException>(async () => await journal.AppendBatchAsync(new ManyEmpty(1 << 26), null, _stop));
+        Assert.Equal(0, await journal.AppendBatchAsync(new ManyEmpty(1000), null, _stop));
+        Assert.Equal(1000, journal.NextSequence);
+    }
+
+    [Fact]
+    public async Task AppendBatchAsync_ManyExpectTheSameNumber_OneOfThemGetsIt()
+    {
+        await using Journal journal = await Journal.OpenAsync(
+            _folder, new() { SegmentSize = 8 * 1024, PreallocateSegments = false, PauseAppendThreshold = 2000 }, _stop);
+        for (int round = 0; round < 20; round++)
+        {
+            long next = journal.NextSequence;
+            int length = round + 1;
+            Exception?[] errors = await Task.WhenAll(Enumerable.Range(0, 50).Select(_ => Task.Run(
+                async () => await Record.ExceptionAsync(async () => Assert.Equal(next, await journal.AppendBatchAsync(
+                    [.. Enumerable.Repeat(new ReadOnlyMemory<byte>(new byte[300]), length)], next, _stop))), _stop)));
+            Assert.Single(errors, error => error is null);
+            Assert.Equal(49, errors.OfType<JournalConflictException>().Count());
+            Assert.Equal(next + length, journal.NextSequence);
+        }
+    }
+
     /// <summary>In release builds, too.</summary>
     [Fact]
     public async Task Batch_UsedAfterTheNextStep_ThrowsAndItsCopyDoesNot()
@@ -197,4 +225,16 @@ public sealed class JournalBatchTests : IDisposable
 
     private static ReadOnlyMemory<byte>[] Records(long first, int count)
         => [.. Enumerable.Range(0, count).Select(i => (ReadOnlyMemory<byte>)Journaled.Record(first + i))];
+
+    private sealed class ManyEmpty(int count) : IReadOnlyList<ReadOnlyMemory<byte>>
+    {
+        public int Count => count;
+
+        public ReadOnlyMemory<byte> this[int index] => default;
+
+        public IEnumerator<ReadOnlyMemory<byte>> GetEnumerator()
+            => Enumerable.Repeat(ReadOnlyMemory<byte>.Empty, count).GetEnumerator();
+
+        System.Collections.IEnumerator System.Collections.IEnumerable.GetEnumerator() => GetEnumerator();
+    }
 }

@@ -187,6 +187,149 @@ public sealed class JournalConsumerTests : IDisposable
         Assert.All(await Task.WhenAll(following), committed => Assert.Equal(120, committed));
     }
 
+    /// <summary>Before a record that is whole there is a torn one, which the next opening cuts: other records get their numbers.</summary>
+    [Fact]
+    public async Task OpenAsync_BeginsAtEndAndACrashHasTornIt_BeginsBeforeTheTornRecord()
+    {
+        string copy = Directory.CreateDirectory(_temp.File("copy")).FullName;
+        JournalOptions options = new() { PreallocateSegments = false, FlushGuarantee = FlushGuarantee.Written };
+        await using (Journal journal = await Journal.OpenAsync(_folder, options, _stop))
+        {
+            for (int i = 0; i < 20; i++)
+            {
+                await journal.AppendAsync(new byte[20_000], _stop);
+            }
+
+            // As a kill leaves it.
+            Journaled.Segments(_folder).ToList().ForEach(path => File.Copy(path, Path.Combine(copy, Path.GetFileName(path))));
+        }
+
+        Journaled.Flip(Journaled.Segments(copy)[0], 4096 + (3 * 20_032) + 100);
+        await using (JournalConsumer consumer = await JournalConsumer.OpenAsync(copy, "mails", new() { BeginsAtEnd = true }, _stop))
+        {
+            Assert.Equal(3, consumer.Position.Sequence);
+        }
+
+        await using Journal opened = await Journal.OpenAsync(copy, options, _stop);
+        Assert.Equal(3, opened.NextSequence);
+        await using JournalConsumer again = await opened.OpenConsumerAsync("mails", null, _stop);
+        Assert.Equal(0, again.Behind);
+    }
+
+    /// <summary>The second reading has not come to the records of the second epoch when the first one's are committed.</summary>
+    [Fact]
+    public async Task CommitAsync_TwoReadingsOfARepairedJournal_KeepsTheEpochOfTheRecord()
+    {
+        await Journaled.MakeAsync(_folder, 30, new() { PreallocateSegments = false });
+        Journaled.Flip(Journaled.Segments(_folder)[0], 8000);
+        JournalRepair repair = await Journal.RepairAsync(_folder, cancellationToken: _stop);
+        Assert.InRange(repair.Summary.NextSequence, 2, 29);
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 5);
+        await using (JournalConsumer consumer = await journal.OpenConsumerAsync("mails", null, _stop))
+        {
+            await foreach (JournalConsumerBatch batch in consumer.ReadBatchesAsync(cancellationToken: _stop))
+            {
+                if (batch.FirstSequence == 0)
+                {
+                    await consumer.CommitAsync(1, _stop);
+                }
+            }
+
+            await foreach (JournalConsumerBatch _ in consumer.ReadBatchesAsync(cancellationToken: _stop))
+            {
+                break;
+            }
+
+            await consumer.CommitAsync(journal.NextSequence, _stop);
+            Assert.Equal(journal.Position, consumer.Position);
+        }
+
+        await using JournalConsumer again = await journal.OpenConsumerAsync("mails", null, _stop);
+        Assert.Equal(0, again.Behind);
+    }
+
+    /// <summary>Whoever opens it next would have its commits overwritten by a late one.</summary>
+    [Fact]
+    public async Task DisposeAsync_ACommitIsUnderWay_WaitsForIt()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 20);
+        for (int next = 1; next <= 20; next++)
+        {
+            JournalConsumer consumer = await OpenAsync(journal, isByFolder: false);
+            await foreach (JournalConsumerBatch _ in consumer.ReadBatchesAsync(cancellationToken: _stop))
+            {
+            }
+
+            Task commit = consumer.CommitAsync(next, _stop).AsTask();
+            await consumer.DisposeAsync();
+            Assert.Equal(next, JournalConsumer.Registered(_folder)["mails"].Sequence);
+            await commit;
+            await Assert.ThrowsAsync<ObjectDisposedException>(async () => await consumer.CommitAsync(20, _stop));
+            consumer.Dispose();
+        }
+    }
+
+    [Theory]
+    [InlineData("")]
+    [InlineData("rubbish\n")]
+    [InlineData("0f8e6c1b3a5d4e7f9a2b4c6d8e0f1a2b:1:2")]
+    [InlineData("0f8e6c1b3a5d4e7f9a2b4c6d8e0f1a2b:1:2\n", false)]
+    [InlineData("next", false)]
+    public async Task OpenAsync_ThePositionIsDamagedOrAheadOrOfAnotherJournal_IsToldAndNothingIsTrimmed(string text, bool isDamage = true)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await (await OpenAsync(journal, isByFolder: false)).DisposeAsync();
+        await Journaled.AppendAsync(journal, 100);
+        string path = Path.Combine(_folder, "consumers", "mails.position");
+        await File.WriteAllTextAsync(path, text == "next" ? (journal.Position with { Sequence = 101 }) + "\n" : text, _stop);
+        foreach (bool isByFolder in new[] { false, true })
+        {
+            Exception? error = await Record.ExceptionAsync(async () => await OpenAsync(journal, isByFolder));
+            Assert.IsType(isDamage ? typeof(InvalidJournalException) : typeof(JournalChangedException), error);
+        }
+
+        if (isDamage)
+        {
+            await Assert.ThrowsAsync<InvalidJournalException>(async () => await journal.TrimBeforeAsync(100, _stop));
+            Assert.Equal(0, journal.FirstSequence);
+        }
+
+        JournalConsumer.Remove(_folder, "mails");
+        await using JournalConsumer anew = await OpenAsync(journal, isByFolder: true);
+        Assert.Equal(100, anew.Behind);
+    }
+
+    [Fact]
+    public async Task OpenAsync_SegmentsAreTrimmedMeanwhile_BeginsWithTheOldestThatIsThere()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        Task trimming = Task.Run(
+            async () =>
+            {
+                while (journal.NextSequence < 400)
+                {
+                    await Journaled.AppendAsync(journal, 20);
+                    await journal.TrimBeforeAsync(long.MaxValue, pastConsumers: true, _stop);
+                }
+            }, _stop);
+        for (int i = 0; !trimming.IsCompleted; i++)
+        {
+            try
+            {
+                await using JournalConsumer consumer = await JournalConsumer.OpenAsync(_folder, $"consumer-{i}", null, _stop);
+                Assert.Equal(journal.Id, consumer.Position.Id);
+            }
+            catch (JournalRecordsRemovedException)
+            {
+                // Ten times in turn.
+            }
+        }
+
+        await trimming;
+    }
+
     private async Task<JournalConsumer> OpenAsync(Journal journal, bool isByFolder)
         => isByFolder ? await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop)
             : await journal.OpenConsumerAsync("mails", cancellationToken: _stop);

@@ -181,6 +181,8 @@ public sealed class JournalReaderTests : IDisposable
             await journal.AppendAsync(new byte[s_small.SegmentSize], _stop);
         }
 
+        // Windows keeps the name of a file that is open.
+        Assert.Equal(2, await journal.ReadSealedSegmentsAsync(follow: true, cancellationToken: _stop).Take(2).CountAsync(_stop));
         File.Delete(Journaled.Segments(_folder)[removed]);
         Task<Exception?> reading = Task.Run(
             async () => await Record.ExceptionAsync(async () =>
