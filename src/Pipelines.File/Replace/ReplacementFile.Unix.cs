@@ -212,6 +212,12 @@ internal abstract partial class ReplacementFile
                 }
             }
 
+            // The temporary name and the other one are in one folder, whatever becomes of its path meanwhile.
+            if (s_canLinkNameless && _folder is null)
+            {
+                EnterFolder(Libc.AT_FDCWD, _name.FolderBytes);
+            }
+
             // Mode 0600 if the file takes its permissions from another one: nobody else may open it before it has them.
             mode = takesRights ? 0x180 : mode;
             SafeFileHandle? handle = null;

@@ -66,6 +66,39 @@ public sealed class RefusedNameTests : IDisposable
         await Assert.ThrowsAsync<DirectoryNotFoundException>(async () => await writer.CompleteAsync());
     }
 
+    /// <summary>Without O_TMPFILE the file has a temporary name in the folder all the time.</summary>
+    [Theory]
+    [InlineData(FileMode.Create, true)]
+    [InlineData(FileMode.Create, false)]
+    [InlineData(FileMode.CreateNew, false)]
+    public async Task CompleteAsync_FolderWasRenamedOverATemporaryName_TheFileIsThereAndNothingElse(FileMode mode, bool exists)
+    {
+        ChildProcess.SkipUnlessLinux();
+        Directory.CreateDirectory(_folder.File("sub"));
+        string path = exists ? _folder.File("sub/f", [1]) : _folder.File("sub/f");
+        FilePipeWriter writer = FilePipeWriter.Create(
+            path, new() { Replace = true, Mode = mode }, new RefusedCalls { NamelessError = Libc.EOPNOTSUPP });
+        await writer.WriteAsync(s_new, _stop);
+        Directory.Move(_folder.File("sub"), _folder.File("moved"));
+        await writer.CompleteAsync();
+        Assert.Equal(s_new, File.ReadAllBytes(_folder.File("moved/f")));
+        Assert.Single(Directory.GetFileSystemEntries(_folder.File("moved"), "*", new EnumerationOptions { AttributesToSkip = 0 }));
+    }
+
+    /// <summary>What is given up leaves nothing, wherever its folder is by now.</summary>
+    [Fact]
+    public async Task DisposeAsync_FolderWasRenamedOverATemporaryName_RemovesIt()
+    {
+        ChildProcess.SkipUnlessLinux();
+        Directory.CreateDirectory(_folder.File("sub"));
+        FilePipeWriter writer = FilePipeWriter.Create(
+            _folder.File("sub/f"), new() { Replace = true }, new RefusedCalls { NamelessError = Libc.EOPNOTSUPP });
+        await writer.WriteAsync(s_new, _stop);
+        Directory.Move(_folder.File("sub"), _folder.File("moved"));
+        await writer.DisposeAsync();
+        Assert.Empty(Directory.GetFileSystemEntries(_folder.File("moved"), "*", new EnumerationOptions { AttributesToSkip = 0 }));
+    }
+
     [Fact]
     public async Task CompleteAsync_CopyToAFileWithANameFails_ThrowsTheErrorWithThePath()
     {
