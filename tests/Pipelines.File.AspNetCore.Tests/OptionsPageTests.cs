@@ -14,7 +14,8 @@ public sealed partial class OptionsPageTests
     private static readonly Type[] s_options =
     [
         typeof(FilePipeReaderOptions), typeof(FilePipeWriterOptions), typeof(FileBufferingPipeOptions), typeof(LogFollowerOptions),
-        typeof(JournalOptions), typeof(FilePipelinesOptions), typeof(SaveBodyOptions), typeof(ResumableUploadOptions), typeof(FileCacheOptions),
+        typeof(JournalOptions), typeof(FilePipelinesOptions), typeof(SaveBodyOptions), typeof(ResumableUploadOptions),
+        typeof(FileCacheOptions),
     ];
 
     [Fact]
