@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using System.Diagnostics.Metrics;
 
 namespace Pipelines.File.AspNetCore;
@@ -25,13 +26,26 @@ internal sealed class FileCacheMetrics
             FilePipelinesMeter.CacheBytes, () => Volatile.Read(ref _bytes), "By", "Bytes on disk when the folder was last looked through");
     }
 
-    internal void Hit() => _hits.Add(1);
+    internal void Hit() => Count(_hits);
 
-    internal void Miss() => _misses.Add(1);
+    internal void Miss() => Count(_misses);
 
-    internal void Evicted() => _evictions.Add(1);
+    internal void Evicted() => Count(_evictions);
 
-    internal void Damaged() => _damaged.Add(1);
+    internal void Damaged() => Count(_damaged);
 
     internal void Bytes(long bytes) => Volatile.Write(ref _bytes, bytes);
+
+    // A listener is called on this thread. What it throws is not that of who asks for an entry, and ends no look.
+    private static void Count(Counter<long> counter)
+    {
+        try
+        {
+            counter.Add(1);
+        }
+        catch (Exception e)
+        {
+            Debug.WriteLine(e);
+        }
+    }
 }

@@ -23,8 +23,12 @@ internal sealed class UploadQuota(ResumableUploadOptions options)
     private readonly Lock _lock = new();
     private readonly Dictionary<string, Counted> _uploads = new(StringComparer.Ordinal);
     private readonly Dictionary<string, Sum> _owners = new(StringComparer.Ordinal);
+
+    // Uploads that have gone since a look began, which may have read their state before.
+    private readonly HashSet<string> _goneSinceLook = new(StringComparer.Ordinal);
     private Sum _all;
     private int _looks;
+    private bool _isLooking;
 
     /// <summary>Counts a new upload, which a request holds; false if there is no room.</summary>
     internal bool TryAdd(string id, string? owner, long bytes)
@@ -79,6 +83,10 @@ internal sealed class UploadQuota(ResumableUploadOptions options)
             else
             {
                 Remove(id);
+                if (_isLooking)
+                {
+                    _goneSinceLook.Add(id);
+                }
             }
         }
     }
@@ -97,6 +105,8 @@ internal sealed class UploadQuota(ResumableUploadOptions options)
         lock (_lock)
         {
             _looks++;
+            _isLooking = true;
+            _goneSinceLook.Clear();
         }
     }
 
@@ -110,7 +120,7 @@ internal sealed class UploadQuota(ResumableUploadOptions options)
                 known.Look = _looks;
             }
 
-            if (state is not null && known?.IsHeld != true)
+            if (state is not null && known?.IsHeld != true && !_goneSinceLook.Contains(id))
             {
                 if (UploadStore.Takes(state))
                 {
@@ -129,6 +139,7 @@ internal sealed class UploadQuota(ResumableUploadOptions options)
     {
         lock (_lock)
         {
+            _isLooking = false;
             foreach (string id in _uploads.Where(pair => pair.Value.Look < _looks && !pair.Value.IsHeld).Select(pair => pair.Key).ToArray())
             {
                 Remove(id);

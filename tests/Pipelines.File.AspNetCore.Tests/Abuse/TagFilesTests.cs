@@ -146,7 +146,7 @@ public sealed class TagFilesTests : IDisposable
         {
             listener.InstrumentPublished = (instrument, self) =>
             {
-                if (instrument.Meter.Scope == meters && instrument.Name == FilePipelinesMeter.CacheEvictions)
+                if (instrument.Meter.Scope == meters)
                 {
                     self.EnableMeasurementEvents(instrument);
                 }
@@ -163,6 +163,9 @@ public sealed class TagFilesTests : IDisposable
             new FileCacheOptions { Folder = Folder, MaxSize = Size }, new NoTimers(_time), new FileCacheMetrics(meters),
             isLogger ? new Rude(() => isCalled = true) : null);
         await SetAsync(cache, "a");
+        await SetAsync(cache, "b");
+        Assert.True(await IsThereAsync(cache, "a"));
+        Assert.False(await IsThereAsync(cache, "c"));
         _time.Advance(TimeSpan.FromDays(10));
         if (isLogger)
         {
@@ -172,6 +175,7 @@ public sealed class TagFilesTests : IDisposable
 
         cache.Look();
         Assert.True(isCalled);
+        Assert.Equal(isLogger ? 2 : 0, Entries().Count(path => Path.GetFileName(path) != "lock"));
     }
 
     private static ReadOnlySequence<byte> Body => new("body"u8.ToArray());

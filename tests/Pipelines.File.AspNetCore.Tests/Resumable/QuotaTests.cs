@@ -38,6 +38,29 @@ public sealed class QuotaTests : UploadsInAFolder
     }
 
     [Fact]
+    public void Look_ThatHasReadTheStateOfAnUploadThatIsGone_DoesNotCountIt()
+    {
+        UploadQuota quota = new(Options(100));
+        UploadState state = new() { Length = 60 };
+        for (int i = 0; i < 2; i++)
+        {
+            Assert.True(quota.TryAdd("a", null, 60));
+            quota.BeginLook();
+            quota.Release("a", null);
+            quota.Saw("a", state);
+            Assert.True(quota.TryAdd("b", null, 100));
+            quota.EndLook();
+            quota.Release("b", null);
+        }
+
+        // That of another process, and one that is there again.
+        quota.BeginLook();
+        quota.Saw("a", state);
+        quota.EndLook();
+        Assert.False(quota.TryAdd("b", null, 41));
+    }
+
+    [Fact]
     public async Task Look_WhileBytesComeThatNoStateTellsOf_CountsThemOnce()
     {
         using UploadStore store = new(Options(100), _time);
