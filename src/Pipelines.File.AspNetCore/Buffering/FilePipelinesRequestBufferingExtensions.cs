@@ -13,7 +13,10 @@ public static class FilePipelinesRequestBufferingExtensions
     /// <see cref="HttpRequest.BodyReader"/> begins anew when the position of the body is 0: check a signature first, set
     /// <c>request.Body.Position = 0</c>, and bind JSON or a form then.
     /// </summary>
-    /// <remarks>The server's own limit of the size holds, too. The pipe is disposed of at the end of the request.</remarks>
+    /// <remarks>
+    /// The server's own limit of the size holds, too. The pipe is disposed of at the end of the request. A body that is buffered already
+    /// stays where it is: the call returns its pipe, and sets the position to 0.
+    /// </remarks>
     /// <param name="request">The request, whose body nobody has read yet.</param>
     /// <param name="options">
     /// How to buffer; <see langword="null"/> means the defaults, which set no limit. <see cref="FileBufferingPipeOptions.Keep"/> has to be
@@ -33,6 +36,13 @@ public static class FilePipelinesRequestBufferingExtensions
             throw TooLong(options.MaxLength.Value, null);
         }
 
+        IFeatureCollection features = request.HttpContext.Features;
+        if (features.Get<IRequestBodyPipeFeature>() is BufferedBody { Pipe: { } buffered })
+        {
+            request.Body.Position = 0;
+            return buffered.Length > options?.MaxLength ? throw TooLong(options.MaxLength.Value, null) : buffered;
+        }
+
         FileBufferingPipe pipe = new(options);
         request.HttpContext.Response.RegisterForDisposeAsync(pipe);
         Stream body = pipe.AsStream();
@@ -47,7 +57,7 @@ public static class FilePipelinesRequestBufferingExtensions
         }
 
         request.Body = body;
-        request.HttpContext.Features.Set<IRequestBodyPipeFeature>(new BufferedBody(body));
+        features.Set<IRequestBodyPipeFeature>(new BufferedBody(request, pipe, body));
         return pipe;
     }
 

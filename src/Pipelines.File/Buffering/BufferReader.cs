@@ -300,7 +300,8 @@ internal sealed class BufferReader(FileBufferingPipe pipe, long offset) : PipeRe
             throw FileBufferingPipe.Truncated();
         }
 
-        bool isLast = result.IsCompleted && !isTruncated && pipe is { IsOverLocked: true, HasFailedLocked: false } && _fileEnd == pipe.FlushedLocked;
+        bool isLast = result.IsCompleted && !isTruncated && pipe is { IsOverLocked: true, HasFailedLocked: false }
+            && _fileEnd == pipe.FlushedLocked;
         return new ReadResult(result.Buffer, result.IsCanceled, isLast);
     }
 
