@@ -151,7 +151,7 @@ internal static partial class FileServerApplication
                 EntityTag = TagOf,
                 DistinctVersions = false,
                 Hash = digest.IsAny ? HashAlgorithmName.SHA256 : null,
-                Inspect = digest.IsAny ? (upload, stop) => digest.IsRightAsync(upload.Hash, upload.Reader.AsStream(), stop) : null,
+                InspectAsync = digest.IsAny ? (upload, stop) => digest.IsRightAsync(upload.Hash, upload.Reader.AsStream(), stop) : null,
                 Progress = new ReceivedBytes(),
             };
             SavedFile saved = await context.Request.SaveBodyAsync(path, options, context.RequestAborted);

@@ -1,3 +1,4 @@
+using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Logging.Abstractions;
 
@@ -31,8 +32,8 @@ public sealed record JournalOptions
     public string? Name { get; set; }
 
     /// <summary>
-    /// The folder of a journal that <see cref="JournalServices.AddJournal"/> adds; <see langword="null"/>, the default, means the journal's
-    /// name. <see cref="Journal.OpenAsync"/> is told the folder, and does not look at it.
+    /// The folder of a journal that <see cref="JournalServiceCollectionExtensions.AddJournal"/> adds; <see langword="null"/>, the default,
+    /// means the journal's name. <see cref="Journal.OpenAsync"/> is told the folder, and does not look at it.
     /// </summary>
     public string? Folder { get; set; }
 

@@ -160,7 +160,8 @@ public sealed class FilePipeWriterOptions
 
     /// <summary>
     /// With <see cref="Replace"/>, whether a symbolic link of that name is replaced instead of the file that it leads to;
-    /// <see langword="false"/> by default. Set it if the name comes from outside, so that no link leads the file out of its folder.
+    /// <see langword="false"/> by default. Set it if the name comes from outside, so that no link leads the file out of its folder. It
+    /// needs <see cref="Replace"/>.
     /// </summary>
     public bool ReplacesLinks { get; init; }
 
@@ -197,6 +198,7 @@ public sealed class FilePipeWriterOptions
                 $"ResumeWriterThreshold ({ResumeWriterThreshold}) must not exceed PauseWriterThreshold ({PauseWriterThreshold}).");
         }
 
+        Option.Require(Replace || !ReplacesLinks, "ReplacesLinks needs Replace: without it a link is followed.", nameof(ReplacesLinks));
         Option.Require(!Replace || Mode is FileMode.Create or FileMode.CreateNew,
             "Replace makes a whole new file, so Mode has to be Create or CreateNew.", nameof(Mode));
         Option.Require(!Replace || Offset is null or 0, "Replace makes a whole new file, so Offset has to be 0.", nameof(Offset));

@@ -140,16 +140,19 @@ public sealed class EventTableTests : IAsyncLifetime
         "its HTTP/2 stream is reset" => BreakOffAsync(HttpMethod.Put, "save/f", "application/octet-stream", 256 * 1024, isReset: true),
         "its token is canceled" => CancelAsync(),
         "the file exists, and `Overwrite` is false" => PutTwiceAsync(new SaveBodyOptions { Overwrite = false }),
-        "`Inspect` refuses it" => PutAsync(new SaveBodyOptions { Inspect = static (_, _) => ValueTask.FromResult(false) }),
-        "`Inspect` throws a status of its own" => PutAsync(new SaveBodyOptions
+        "`InspectAsync` refuses it" => PutAsync(new SaveBodyOptions { InspectAsync = static (_, _) => ValueTask.FromResult(false) }),
+        "`InspectAsync` throws a status of its own" => PutAsync(new SaveBodyOptions
         {
-            Inspect = static (_, _) => throw new BadHttpRequestException("No room.", StatusCodes.Status507InsufficientStorage),
+            InspectAsync = static (_, _) => throw new BadHttpRequestException("No room.", StatusCodes.Status507InsufficientStorage),
         }),
-        "`Inspect` fails" => PutAsync(new SaveBodyOptions { Inspect = static (_, _) => throw new IOException("The scanner is gone.") }),
-        "too many wait for its name" => PutBusyAsync(),
-        "`BeforeReplace` throws a status of its own" => PutTwiceAsync(new SaveBodyOptions
+        "`InspectAsync` fails" => PutAsync(new SaveBodyOptions
         {
-            BeforeReplace = static (_, _) => throw new BadHttpRequestException("Not now.", StatusCodes.Status409Conflict),
+            InspectAsync = static (_, _) => throw new IOException("The scanner is gone."),
+        }),
+        "too many wait for its name" => PutBusyAsync(),
+        "`BeforeReplaceAsync` throws a status of its own" => PutTwiceAsync(new SaveBodyOptions
+        {
+            BeforeReplaceAsync = static (_, _) => throw new BadHttpRequestException("Not now.", StatusCodes.Status409Conflict),
         }),
         "its body was read before" => PutAsync(target: "read-before"),
         "it has no valid antiforgery token" => PostAsync("forged", new StringContent("abc")),

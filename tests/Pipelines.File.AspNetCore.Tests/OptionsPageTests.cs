@@ -63,13 +63,15 @@ public sealed partial class OptionsPageTests
     private static string NameOf(PropertyInfo property)
     {
         Type type = Nullable.GetUnderlyingType(property.PropertyType) ?? property.PropertyType;
-        string name = type.IsGenericType
-            ? $"{type.Name.Split('`')[0]}<{string.Join(", ", type.GetGenericArguments().Select(argument => Keyword(argument.Name)))}>"
-            : Keyword(type.Name);
+        string name = NameOf(type);
         bool isNullable = type != property.PropertyType
             || new NullabilityInfoContext().Create(property).ReadState == NullabilityState.Nullable;
         return isNullable ? name + "?" : name;
     }
+
+    private static string NameOf(Type type) => type.IsGenericType
+        ? $"{type.Name.Split('`')[0]}<{string.Join(", ", type.GetGenericArguments().Select(NameOf))}>"
+        : Keyword(type.Name);
 
     private static string Keyword(string name) => name switch
     {

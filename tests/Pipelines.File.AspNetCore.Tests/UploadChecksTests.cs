@@ -175,7 +175,7 @@ public sealed class UploadChecksTests : IAsyncLifetime
             Durable = isDurable,
             Hash = HashAlgorithmName.SHA256,
             Progress = new Reports(progress.Enqueue),
-            Inspect = async (upload, cancellationToken) =>
+            InspectAsync = async (upload, cancellationToken) =>
             {
                 wasThere = File.Exists(PathOf("f.bin"));
                 hash = upload.Hash.ToArray();
@@ -210,7 +210,7 @@ public sealed class UploadChecksTests : IAsyncLifetime
         using Counters counters = new();
         _options = _ => new SaveBodyOptions
         {
-            Inspect = async (upload, _) =>
+            InspectAsync = async (upload, _) =>
             {
                 ReadResult read = await upload.Reader.ReadAsync(CancellationToken.None);
                 upload.Reader.AdvanceTo(read.Buffer.End);

@@ -25,7 +25,7 @@ public sealed class UploadVersionTests : IAsyncLifetime
                 {
                     IfMatch = context.Request.Headers.IfMatch,
                     EntityTag = _options.EntityTag,
-                    BeforeReplace = _options.BeforeReplace,
+                    BeforeReplaceAsync = _options.BeforeReplaceAsync,
                     Hash = _options.Hash,
                     Durable = _options.Durable,
                 };
@@ -104,7 +104,7 @@ public sealed class UploadVersionTests : IAsyncLifetime
         int underWay = 0;
         _options = new SaveBodyOptions
         {
-            BeforeReplace = async (old, stop) =>
+            BeforeReplaceAsync = async (old, stop) =>
             {
                 Assert.Equal(1, Interlocked.Increment(ref underWay));
                 old.CopyTo(PathOf("backup.txt"), overwrite: true);
@@ -121,7 +121,7 @@ public sealed class UploadVersionTests : IAsyncLifetime
 
         // If it throws, the old file stays.
         string latest = await File.ReadAllTextAsync(PathOf("f.txt"), _stop);
-        _options = new SaveBodyOptions { BeforeReplace = (_, _) => throw new IOException("No room for the backup.") };
+        _options = new SaveBodyOptions { BeforeReplaceAsync = (_, _) => throw new IOException("No room for the backup.") };
         Assert.Equal(HttpStatusCode.InternalServerError, (await PutAsync("f.txt", "other")).Status);
         Assert.Equal(latest, await File.ReadAllTextAsync(PathOf("f.txt"), _stop));
     }
@@ -144,7 +144,7 @@ public sealed class UploadVersionTests : IAsyncLifetime
         await File.WriteAllTextAsync(PathOf("f.txt"), "old", _stop);
         Task<SavedFile> first = Save("first", new SaveBodyOptions
         {
-            BeforeReplace = async (_, _) =>
+            BeforeReplaceAsync = async (_, _) =>
             {
                 isIn.SetResult();
                 await mayGo.Task;

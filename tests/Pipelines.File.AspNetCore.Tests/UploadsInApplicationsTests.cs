@@ -98,7 +98,7 @@ public sealed class UploadsInApplicationsTests : IDisposable
     {
         await File.WriteAllTextAsync(Path.Combine(_root, "f.txt"), "old", _stop);
         File.SetLastWriteTimeUtc(Path.Combine(_root, "f.txt"), DateTime.UtcNow.AddDays(-1));
-        SaveBodyOptions options = new() { BeforeReplace = (_, _) => throw new BadHttpRequestException("Not now.", status) };
+        SaveBodyOptions options = new() { BeforeReplaceAsync = (_, _) => throw new BadHttpRequestException("Not now.", status) };
         using Counters counters = new();
         await Assert.ThrowsAsync<BadHttpRequestException>(
             () => new DefaultHttpContext().Request.SaveBodyAsync(Path.Combine(_root, "f.txt"), options, _stop));

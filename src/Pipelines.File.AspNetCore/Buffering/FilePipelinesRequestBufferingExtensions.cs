@@ -33,7 +33,7 @@ public static class FilePipelinesRequestBufferingExtensions
         ArgumentNullException.ThrowIfNull(request);
         if (request.ContentLength > options?.MaxLength)
         {
-            throw TooLong(options.MaxLength.Value, null);
+            throw TooLong(request.HttpContext, options.MaxLength.Value, null);
         }
 
         IFeatureCollection features = request.HttpContext.Features;
@@ -53,7 +53,7 @@ public static class FilePipelinesRequestBufferingExtensions
         }
         catch (BufferTooLongException e)
         {
-            throw TooLong(e.MaxLength, e);
+            throw TooLong(request.HttpContext, e.MaxLength, e);
         }
 
         request.Body = body;
@@ -61,10 +61,12 @@ public static class FilePipelinesRequestBufferingExtensions
         return pipe;
     }
 
-    private static BadHttpRequestException TooLong(long most, Exception? cause)
+    private static BadHttpRequestException TooLong(HttpContext context, long most, Exception? cause)
     {
         string message = $"The body is longer than the {most} bytes that are allowed.";
-        return cause is null ? new BadHttpRequestException(message, StatusCodes.Status413PayloadTooLarge)
+        BadHttpRequestException reason = cause is null ? new BadHttpRequestException(message, StatusCodes.Status413PayloadTooLarge)
             : new BadHttpRequestException(message, StatusCodes.Status413PayloadTooLarge, cause);
+        context.Items[typeof(UploadRefusal)] = new UploadRefusal(reason, reason.StatusCode, "too_long", message);   // for UseFilePipelines
+        return reason;
     }
 }

@@ -66,7 +66,7 @@ public static class FilePipelinesHttpRequestExtensions
     /// a header is malformed; or the antiforgery middleware has found no valid token. 412: a precondition is not met. 413: the body is too
     /// long; a chunked body, or one that a server without a limit would read, also ends the connection 2 s after the response. 415: the
     /// body is <c>multipart/*</c>, or has a Content-Encoding or another Transfer-Encoding than chunked. 422, or another status that it
-    /// chose: <see cref="SaveBodyOptions.Inspect"/> has refused the upload. 503: it has failed.
+    /// chose: <see cref="SaveBodyOptions.InspectAsync"/> has refused the upload. 503: it has failed.
     /// </exception>
     /// <exception cref="FileExistsException">
     /// The file exists, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.

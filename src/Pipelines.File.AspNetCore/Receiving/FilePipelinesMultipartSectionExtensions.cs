@@ -102,7 +102,7 @@ public static class FilePipelinesMultipartSectionExtensions
     /// <exception cref="BadHttpRequestException">
     /// The server answers it with its StatusCode. 400: the form broke off or is malformed. 412: a precondition is not met. 413: the section
     /// is longer than the options, the reader or the server allow. 415: it has a Content-Encoding or a Content-Transfer-Encoding. 422, or
-    /// another status that it chose: <see cref="SaveBodyOptions.Inspect"/> has refused the upload. 503: it has failed.
+    /// another status that it chose: <see cref="SaveBodyOptions.InspectAsync"/> has refused the upload. 503: it has failed.
     /// </exception>
     /// <exception cref="FileExistsException">
     /// The file exists, and <see cref="SaveBodyOptions.Overwrite"/> is <see langword="false"/>.

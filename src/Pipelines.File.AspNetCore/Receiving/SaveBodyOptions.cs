@@ -87,14 +87,14 @@ public sealed class SaveBodyOptions
     /// <see cref="Microsoft.AspNetCore.Http.BadHttpRequestException"/> that it throws sets another status. Everything else that it throws
     /// is not the client's fault: it is logged, and the status is 503.
     /// </summary>
-    public Func<UploadInspection, CancellationToken, ValueTask<bool>>? Inspect { get; init; }
+    public Func<UploadInspection, CancellationToken, ValueTask<bool>>? InspectAsync { get; init; }
 
     /// <summary>
     /// Called with the existing file right before it is replaced: after the last check of the preconditions, while no other upload of this
     /// process can take the name; <see langword="null"/> by default. It can make a backup, for example. If it throws, nothing is replaced,
     /// and the exception is that of the upload. It must not save to the same name, which would wait for itself.
     /// </summary>
-    public Func<FileInfo, CancellationToken, ValueTask>? BeforeReplace { get; init; }
+    public Func<FileInfo, CancellationToken, ValueTask>? BeforeReplaceAsync { get; init; }
 
     /// <summary>
     /// Whether a version of a file is a second later than the one that it replaces, so that no two have the same Last-Modified or the same

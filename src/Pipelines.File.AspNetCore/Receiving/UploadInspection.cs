@@ -4,7 +4,7 @@ using Microsoft.Win32.SafeHandles;
 namespace Pipelines.File.AspNetCore;
 
 /// <summary>
-/// A whole upload that has no name yet, for <see cref="SaveBodyOptions.Inspect"/>. It is valid until Inspect has returned.
+/// A whole upload that has no name yet, for <see cref="SaveBodyOptions.InspectAsync"/>. It is valid until InspectAsync has returned.
 /// </summary>
 public sealed class UploadInspection
 {

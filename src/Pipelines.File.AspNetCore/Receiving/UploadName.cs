@@ -31,7 +31,7 @@ internal sealed class UploadName(string path, SaveBodyOptions options, UploadPre
         using NameLock turn = await NameLock.TakeAsync(path, options.MaxWaiting, cancellationToken).ConfigureAwait(false);
         FileInfo old = await TakeTimeAsync(cancellationToken).ConfigureAwait(false);
         bool replaces = old.Exists && Replaces(options, precondition);
-        if (replaces && options.BeforeReplace is { } beforeReplace)
+        if (replaces && options.BeforeReplaceAsync is { } beforeReplace)
         {
             stage(UploadStage.Replacing);
             await beforeReplace(old, cancellationToken).ConfigureAwait(false);

@@ -54,7 +54,7 @@ internal sealed class UploadRequest(HttpContext? context)
                 && features.Get<IHttpMaxRequestBodySizeFeature>() is { IsReadOnly: true })
         {
             throw new InvalidOperationException("Somebody has begun to read the body, and its beginning may be missing. " + Advice
-                + " Whoever looks into the body before that enables its buffering, and rewinds it; or looks into it in Inspect.");
+                + " Whoever looks into the body before that enables its buffering, and rewinds it; or looks into it in InspectAsync.");
         }
     }
 

@@ -130,7 +130,7 @@ internal sealed class UploadedFile
     private async Task<SavedFile> CompleteAsync(CancellationToken cancellationToken)
     {
         byte[]? hash = _hash?.GetHashAndReset();
-        if (_options.Inspect is { } inspect)
+        if (_options.InspectAsync is { } inspect)
         {
             await Writer.FlushAsync(FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
             await UploadInspection.RunAsync(

@@ -36,8 +36,8 @@ public sealed class CompletedUpload : ResumableUpload
     /// <param name="options">
     /// <see cref="SaveBodyOptions.Overwrite"/>, <see cref="SaveBodyOptions.Durable"/> (also if the endpoint is),
     /// <see cref="SaveBodyOptions.UnixCreateMode"/> (not reduced by the umask), <see cref="SaveBodyOptions.IfMatch"/>,
-    /// <see cref="SaveBodyOptions.IfNoneMatch"/>, <see cref="SaveBodyOptions.EntityTag"/> and <see cref="SaveBodyOptions.BeforeReplace"/>
-    /// are used. The others are about the receiving, which is over.
+    /// <see cref="SaveBodyOptions.IfNoneMatch"/>, <see cref="SaveBodyOptions.EntityTag"/> and
+    /// <see cref="SaveBodyOptions.BeforeReplaceAsync"/> are used. The others are about the receiving, which is over.
     /// </param>
     /// <param name="cancellationToken">Cancels the waiting for the turn of the name.</param>
     /// <returns>What a client may be told about the new file.</returns>

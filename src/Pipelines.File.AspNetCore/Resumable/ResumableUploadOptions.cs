@@ -130,12 +130,12 @@ public sealed class ResumableUploadOptions
     public Func<ResumableUploadRequest, CancellationToken, ValueTask>? OnRequestAsync { get; set; }
 
     /// <summary>
-    /// Checks the whole upload, as <see cref="SaveBodyOptions.Inspect"/> does; <see langword="null"/> by default. If it returns
+    /// Checks the whole upload, as <see cref="SaveBodyOptions.InspectAsync"/> does; <see langword="null"/> by default. If it returns
     /// <see langword="false"/> or throws <see cref="InvalidDataException"/>, the upload is removed, with status 422. A
     /// <see cref="BadHttpRequestException"/> that it throws sets another status. Everything else that it throws
     /// is logged, the status is 503, and the upload stays: the client can finish it later.
     /// </summary>
-    public Func<UploadInspection, CancellationToken, ValueTask<bool>>? Inspect { get; set; }
+    public Func<UploadInspection, CancellationToken, ValueTask<bool>>? InspectAsync { get; set; }
 
     /// <summary>
     /// Called with each whole upload, before the client is told that it is; <see langword="null"/>, the default, lets it stay in

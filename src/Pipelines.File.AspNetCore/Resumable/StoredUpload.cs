@@ -295,7 +295,7 @@ internal sealed class StoredUpload : IDisposable
             {
                 byte[]? hash = options.Hash is { } algorithm
                     ? await HashAsync(algorithm, 0, State.Length!.Value).ConfigureAwait(false) : null;
-                if (options.Inspect is { } inspect)
+                if (options.InspectAsync is { } inspect)
                 {
                     await UploadInspection.RunAsync(
                         inspect, Handle, State.Length!.Value, hash, request, stage => Stage = stage, cancellationToken)

@@ -105,7 +105,7 @@ public sealed class UploadFileNameTests : IAsyncDisposable
         {
             MaxWaiting = 2,
             DistinctVersions = false,
-            BeforeReplace = async (_, stop) =>
+            BeforeReplaceAsync = async (_, stop) =>
             {
                 isReplacing.TrySetResult();
                 await mayReplace.Task.WaitAsync(stop);

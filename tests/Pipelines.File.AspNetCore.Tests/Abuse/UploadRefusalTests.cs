@@ -50,10 +50,10 @@ public sealed class UploadRefusalTests : IAsyncLifetime
         {
             "too long" => new SaveBodyOptions { MaxLength = 1 },
             "exists" => new SaveBodyOptions { Overwrite = false },
-            "inspection" => new SaveBodyOptions { Inspect = static (_, _) => ValueTask.FromResult(false) },
-            "status" => new SaveBodyOptions { Inspect = static (_, _) => throw new BadHttpRequestException("/srv/secret", 418) },
+            "inspection" => new SaveBodyOptions { InspectAsync = static (_, _) => ValueTask.FromResult(false) },
+            "status" => new SaveBodyOptions { InspectAsync = static (_, _) => throw new BadHttpRequestException("/srv/secret", 418) },
             "precondition" => new SaveBodyOptions { IfMatch = "\"x\"" },
-            "full" => new SaveBodyOptions { BeforeReplace = static (_, _) => throw new IOException("/srv/secret", 28) },
+            "full" => new SaveBodyOptions { BeforeReplaceAsync = static (_, _) => throw new IOException("/srv/secret", 28) },
             _ => new SaveBodyOptions(),
         };
         Assert.SkipWhen(what == "full" && !OperatingSystem.IsLinux(), "The number is that of Linux.");
@@ -69,6 +69,18 @@ public sealed class UploadRefusalTests : IAsyncLifetime
         Assert.Equal(status, problem.RootElement.GetProperty("status").GetInt32());
         Assert.Equal(detail, problem.RootElement.TryGetProperty("detail", out JsonElement told) ? told.GetString() : "");
         Assert.Single(_server.Log.Lines, line => line.StartsWith($"An upload was refused with status {status}", StringComparison.Ordinal));
+        Assert.DoesNotContain(_server.Log.Lines, line => line.Contains("unhandled", StringComparison.Ordinal));
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task BufferBodyAsync_TooLong_IsAProblem_AndOneLineAtInformation(bool isAnnounced)
+    {
+        using HttpContent content = isAnnounced ? new ByteArrayContent("abc"u8.ToArray()) : Unannounced(3);
+        using HttpResponseMessage response = await _client.PutAsync("buffered", content, _stop);
+        Assert.Equal((413, "application/problem+json"), ((int)response.StatusCode, response.Content.Headers.ContentType?.MediaType));
+        Assert.Single(_server.Log.Lines, line => line.StartsWith("An upload was refused with status 413", StringComparison.Ordinal));
         Assert.DoesNotContain(_server.Log.Lines, line => line.Contains("unhandled", StringComparison.Ordinal));
     }
 
@@ -164,6 +176,7 @@ public sealed class UploadRefusalTests : IAsyncLifetime
                         throw _thrown;
                     }
                 });
+                app.MapPut("/buffered", (HttpRequest request) => request.BufferBodyAsync(new() { MaxLength = 1 }));
                 app.MapGet("/held", async () =>
                 {
                     await _isHeld.Task;

@@ -425,7 +425,7 @@ public sealed class ResumableUploadTests : UploadsInAFolder
         {
             Folder = Folder,
             Hash = HashAlgorithmName.SHA256,
-            Inspect = async (upload, stop) =>
+            InspectAsync = async (upload, stop) =>
             {
                 Assert.Equal(SHA256.HashData("abc"u8), upload.Hash.ToArray());
                 Assert.Equal(3, (await upload.Reader.ReadAtLeastAsync(3, stop)).Buffer.Length);

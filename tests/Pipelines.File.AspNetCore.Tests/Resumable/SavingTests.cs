@@ -43,7 +43,7 @@ public sealed class SavingTests : UploadsInAFolder
         await StartAsync(async (upload, stop) => saved = await upload.SaveAsync(Saved, new SaveBodyOptions
         {
             Durable = isDurable,
-            BeforeReplace = async (old, stop) => replaced = await File.ReadAllTextAsync(old.FullName, stop),
+            BeforeReplaceAsync = async (old, stop) => replaced = await File.ReadAllTextAsync(old.FullName, stop),
         }, stop), isDurable);
         await SendAsync("new file"u8.ToArray());
         Assert.Equal("new file", await File.ReadAllTextAsync(Saved, _stop));

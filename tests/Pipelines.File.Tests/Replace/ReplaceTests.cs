@@ -330,6 +330,8 @@ public sealed class ReplaceTests : IDisposable
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, Offset = 1 }));
         Assert.Throws<ArgumentException>(
             () => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, FileOptions = FileOptions.DeleteOnClose }));
+        Assert.Throws<ArgumentException>("ReplacesLinks",
+            () => FilePipeWriter.Create(_folder.File("f"), new() { ReplacesLinks = true }));
         using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { Replace = true }));
     }

@@ -1,11 +1,11 @@
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
+using Pipelines.File;
 
-namespace Pipelines.File;
+namespace Microsoft.Extensions.DependencyInjection;
 
 /// <summary>Journals of an application with a host.</summary>
-public static class JournalServices
+public static class JournalServiceCollectionExtensions
 {
     private static readonly string[] s_tags = ["journal"];
 
