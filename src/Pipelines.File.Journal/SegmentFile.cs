@@ -43,8 +43,8 @@ internal sealed record SegmentFile(long First, string Path)
         return before > last.First && before < next.First && System.IO.File.Exists(path) ? new SegmentFile(before, path) : null;
     }
 
-    internal static SafeFileHandle OpenToRead(string path)
-        => System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.Read, Share);
+    /// <summary>Opens a segment to read it, without the lock of .NET's readers, which on SMB would keep the writer from writing.</summary>
+    internal static SafeFileHandle OpenToRead(string path) => SharedFile.Open(path).Handle;
 
     /// <summary>Whether zeros that are written ahead make commits shorter: on file systems of Linux that write in place.</summary>
     internal static bool GainsByZeros(string folder)
@@ -92,8 +92,8 @@ internal sealed record SegmentFile(long First, string Path)
     internal static void Sync(string path)
     {
         // FlushFileBuffers asks for a handle that may write.
-        FileAccess access = OperatingSystem.IsWindows() ? FileAccess.ReadWrite : FileAccess.Read;
-        using SafeFileHandle handle = System.IO.File.OpenHandle(path, FileMode.Open, access, Share);
+        using SafeFileHandle handle = OperatingSystem.IsWindows()
+            ? System.IO.File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, Share) : OpenToRead(path);
         FileSync.Flush(handle);
     }
 }

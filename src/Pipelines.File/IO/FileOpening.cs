@@ -142,10 +142,9 @@ internal static class FileOpening
             opened = ChooseOrClose(file, ReopenToAppend(handle, file.Path), appends);
         }
 
-        if (file.Access == FileAccess.Read && LocalFileSystems.LocksKeepOthersOut(opened.Properties))
+        if (file.Access == FileAccess.Read)
         {
-            // Opening has taken a shared lock (flock(2)), which is advice elsewhere.
-            _ = LibcCalls.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
+            UnlockedOpening.GiveUpLock(opened.Handle, opened.Properties);
         }
 
         return opened;

@@ -41,7 +41,8 @@ internal static class LocalFileSystems
     internal static bool IsBtrfs(in FileProperties file) => file.FileSystem == Btrfs;
 
     /// <summary>Whether a shared lock, as .NET takes it for a reader, keeps every other process from writing: SMB.</summary>
-    internal static bool LocksKeepOthersOut(in FileProperties file) => Array.IndexOf(s_smb, file.FileSystem) >= 0;
+    /// <param name="type">f_type of statfs(2).</param>
+    internal static bool LocksKeepOthersOut(long type) => Array.IndexOf(s_smb, type) >= 0;
 
     /// <summary>Whether the server learns that a file is open for appending only when it is opened: 9p.</summary>
     internal static bool AppendsAsOpened(in FileProperties file) => file.FileSystem == Plan9;
@@ -102,7 +103,7 @@ internal static class LocalFileSystems
         return false;
     }
 
-    private static string ReadMounts()
+    internal static string ReadMounts()
     {
         try
         {

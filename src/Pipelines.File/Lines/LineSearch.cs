@@ -15,10 +15,10 @@ internal static class LineSearch
         FileOpening.ThrowIfNotSupported(FilePipeBackend.Auto);
         string fullPath = Path.GetFullPath(path);
         ThrowIfFifo(fullPath);
-        SafeFileHandle handle = System.IO.File.OpenHandle(fullPath, FileMode.Open, FileAccess.Read, share, options);
-        if (OperatingSystem.IsLinux() && LocalFileSystems.LocksKeepOthersOut(FileProperties.Of(handle, fullPath)))
+        SafeFileHandle handle = new FileToOpen(fullPath, FileMode.Open, FileAccess.Read, share, options).OpenHandle();
+        if (OperatingSystem.IsLinux())
         {
-            _ = LibcCalls.FLock((int)handle.DangerousGetHandle(), Libc.LOCK_UN);
+            UnlockedOpening.GiveUpLock(handle, FileProperties.Of(handle, fullPath));
         }
 
         return handle;

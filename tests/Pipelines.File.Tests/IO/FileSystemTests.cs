@@ -26,6 +26,47 @@ public sealed class FileSystemTests : IDisposable
     public void IsPlan9_ByTheDevice_IsWhatTheMountSays(long device, bool expected)
         => Assert.Equal(expected, LocalFileSystems.IsPlan9(Mounts, (ulong)device));
 
+    [Theory]
+    [InlineData("30 22 0:26 / /mnt rw - cifs //server/share rw,vers=3.1.1", true)]
+    [InlineData("30 22 0:26 / /mnt rw - smb3 //server/share rw", true)]
+    [InlineData(Mounts, false)]
+    public void IsMounted_ByTheMounts_IsWhetherOneIsOfSmb(string mounts, bool expected)
+        => Assert.Equal(expected, UnlockedOpening.IsMounted(mounts));
+
+    /// <summary>A moment with the lock is enough for a write to fail on SMB.</summary>
+    [Fact]
+    public void Open_WithoutTheLockOfTheRuntime_LeavesAnExclusiveOneToOthers()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux system calls.");
+        string path = _folder.File("f", [1, 2, 3]);
+        using SafeFileHandle reader = UnlockedOpening.Open(path)!;
+        using SafeFileHandle writer = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
+        Assert.Equal(3, RandomAccess.GetLength(reader));
+    }
+
+    /// <summary>On SMB such a lock makes the journal's writer fail for good.</summary>
+    [Fact]
+    public async Task ReadBatchesAsync_OfAJournal_TakesNoLockOfASegment()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "On Windows nobody opens a file alone that somebody reads.");
+        string folder = _folder.File("journal");
+        await using (Journal journal = await Journal.OpenAsync(folder, cancellationToken: TestContext.Current.CancellationToken))
+        {
+            await journal.AppendAsync("record"u8.ToArray(), TestContext.Current.CancellationToken);
+        }
+
+        bool isRead = false;
+        await foreach (JournalBatch batch in JournalReader.Open(folder).ReadBatchesAsync(
+            cancellationToken: TestContext.Current.CancellationToken))
+        {
+            string segment = Directory.GetFiles(folder, "*.journal")[0];
+            using SafeFileHandle alone = File.OpenHandle(segment, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
+            isRead = true;
+        }
+
+        Assert.True(isRead);
+    }
+
     [Fact]
     public void ReopenToAppend_FileOfAnyName_AppendsAndClosesTheFirst()
     {
