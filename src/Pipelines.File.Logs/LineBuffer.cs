@@ -29,6 +29,9 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     private int _searched;
     private int _end;
 
+    // Up to which file offset NULs were skipped: one behind them is one of them.
+    private long _nulsEnd = -1;
+
     // The hash of the file's first bytes, if it has so many that they count.
     private uint _beginning;
 
@@ -68,7 +71,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     /// <param name="beginning">The hash of the first bytes of the file, if they are before the offset.</param>
     internal void Begin(FileIdentity identity, long offset, ReadOnlySpan<byte> before, uint beginning)
     {
-        (Identity, _beginning) = (identity, beginning);
+        (Identity, _beginning, _nulsEnd) = (identity, beginning, -1);
         if (IsEmpty)
         {
             Offset = offset;
@@ -202,13 +205,14 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     {
         while (!IsFull && _lineStart < _end)
         {
-            if (Bytes[_lineStart..].StartsWith(s_nuls))
+            if (Bytes[_lineStart..].StartsWith(s_nuls) || (Offset + _lineStart == _nulsEnd && Bytes[_lineStart] == 0))
             {
                 // A hole: the writer does not append, and the file was truncated; or a crash has left it.
                 int nuls = Bytes[_lineStart..].IndexOfAnyExcept((byte)0);
                 nuls = nuls < 0 ? _end - _lineStart : nuls;
                 counts.Skipped.Add(nuls);
                 _lineStart += nuls;
+                _nulsEnd = Offset + _lineStart;
                 _searched = Math.Max(_searched, _lineStart);
                 if (!HasLines)
                 {

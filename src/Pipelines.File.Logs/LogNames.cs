@@ -46,6 +46,9 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>The full path of the log.</summary>
     internal string Path => path;
 
+    /// <summary>The path whose file is written to.</summary>
+    internal string NamedPath => Rotated is [{ IsInNameOrder: true }] ? _newest?.Name.Path ?? path : path;
+
     /// <summary>The names that it gets when it is rotated: its own, and those of the file that it leads to if it is a link.</summary>
     internal RotatedName[] Rotated { get; private set; } = options.InNameOrder && LogSet.IsPattern(path) ? [new RotatedName(path)]
         : [.. options.RotatedNames.Select(pattern => new RotatedName(pattern, path))];

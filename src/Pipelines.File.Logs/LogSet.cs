@@ -63,8 +63,9 @@ internal sealed class LogSet : IAsyncDisposable
 
         // A copy, because a search reads them later, too, while the caller may change them: a CheckpointFile does.
         _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
-            : options.Checkpoints is Dictionary<string, FileCheckpoint> live ? new Dictionary<string, FileCheckpoint>(live, live.Comparer)
-            : options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty;
+            : new Dictionary<string, FileCheckpoint>(
+                options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty,
+                (options.Checkpoints as Dictionary<string, FileCheckpoint>)?.Comparer);
         LogFollowerMetrics.Add(this);
     }
 
@@ -386,7 +387,7 @@ internal sealed class LogSet : IAsyncDisposable
         }
 
         // Its own folder is looked at, too, if no rotated file is there.
-        NamesOf(Path.GetDirectoryName(path)!);
+        NamesOf(Path.GetDirectoryName(path) ?? path);
         FileCheckpoint checkpoint = isFirst ? _checkpoints.GetValueOrDefault(path) : default;
         LogNames names = new(path, _options, checkpoint != default ? checkpoint : null, isLate: !isFirst);
         LogTail tail = new(this, names, _options, _counts, _limits, _stop.Token);
@@ -407,7 +408,7 @@ internal sealed class LogSet : IAsyncDisposable
 
         tail.IsLink = names.LookAtLink();
         HashCode signature = default;
-        signature.Add(LogName.TryLook(names.Path)?.Identity ?? default);
+        signature.Add(LogName.TryLook(names.NamedPath)?.Identity ?? default);
         foreach (RotatedName rotated in names.Rotated)
         {
             foreach (string name in NamesOf(rotated.Folder).StartingWith(rotated.Prefix))

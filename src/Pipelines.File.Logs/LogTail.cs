@@ -275,9 +275,9 @@ internal sealed class LogTail : IDisposable
             }
 
             _reader.AdvanceTo(bytes.End);
-            if (_buffer.IsEmpty && !_isCut && bytes.Length >= MinHole && file.EndOfHole(_buffer.End) is var data && data > _buffer.End)
+            if (_buffer.IsEmpty && !_isCut && bytes.Length >= MinHole && file.EndOfHole(_buffer.End) - 2 is var data && data > _buffer.End)
             {
-                // All of it was NULs, and more follow.
+                // All of it was NULs, and more follow. Two of them show that one behind them is none of the line's.
                 _counts.Skipped.Add(data - _buffer.End);
                 await _reader.CompleteAsync().ConfigureAwait(false);
                 (file.Offset, file.IsAfterGap) = (data, false);

@@ -99,4 +99,34 @@ public sealed class LogBeginningTests : IDisposable
         await using FollowedLog lines = new(_log);
         await lines.ExpectAsync("1", "2", "\0one");
     }
+
+    /// <summary>A hole ends with a block of the file system, or of what is read at once, and one NUL more belongs to it, too.</summary>
+    [Theory]
+    [InlineData(4096, 3)]
+    [InlineData(64 * 1024, 3)]
+    [InlineData(Hole, 3)]
+    [InlineData(4096, 0)]
+    [InlineData(Hole, 0)]
+    public async Task Nuls_OneIsLeftBehindABlockOfThem_IsSkippedWithThem(int block, int before)
+    {
+        using FileStream writer = new(_log, FileMode.Create, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete, bufferSize: 0);
+        writer.Write("1\n\n"u8[..before]);
+        await using FollowedLog lines = new(_log);
+        if (before > 0)
+        {
+            await lines.ExpectAsync("1", "");
+        }
+
+        writer.SetLength(block);
+        Task<bool> step = lines.StepAsync();
+        await Task.Delay(50, TestContext.Current.CancellationToken);
+        Assert.False(step.IsCompleted);
+        writer.Position = block + 1;
+        writer.Write("2\n"u8);
+        await lines.ExpectAsync("2");
+        writer.Write("\0"u8);
+        await Task.Delay(50, TestContext.Current.CancellationToken);
+        writer.Write("3\n"u8);
+        await lines.ExpectAsync("\03");
+    }
 }

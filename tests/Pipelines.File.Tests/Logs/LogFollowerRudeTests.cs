@@ -28,6 +28,14 @@ public sealed class LogFollowerRudeTests : IDisposable
     }
 
     [Fact]
+    public async Task Path_IsTheRoot_ThrowsAsForAFolder()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "It waits five seconds there.");
+        await using FollowedLog log = new("/");
+        await Assert.ThrowsAsync<UnauthorizedAccessException>(log.NextAsync);
+    }
+
+    [Fact]
     public async Task ReadBatchesAsync_CanceledOrLeftAtAnyMoment_LeavesNothingOpen()
     {
         Random random = new(FuzzTime.Seed);

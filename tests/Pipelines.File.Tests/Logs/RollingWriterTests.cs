@@ -1,4 +1,5 @@
 using System.Globalization;
+using System.Runtime.CompilerServices;
 using Pipelines.File;
 
 namespace FilePipelinesTests;
@@ -88,6 +89,68 @@ public sealed class RollingWriterTests : IDisposable
         await after.ExpectAsync([.. Enumerable.Range(4, 9).Select(static i => $"{i}")]);
         await after.ExpectNothingAsync();
         Assert.Single(position.Checkpoints);
+    }
+
+    /// <summary>Its name does not tell.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task InNameOrder_LastFileIsReplaced_TheNewOneIsRead(bool isKept)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine 8 keeps the name of a deleted file while it is open.");
+        string path = _folder.File("app-1.log", "1\n"u8.ToArray());
+        await using FollowedLog log = new(_folder.File("app-*.log"), FollowedLog.Quick with { InNameOrder = true });
+        await log.ExpectAsync("1");
+        for (int i = 2; i < 5; i++)
+        {
+            File.WriteAllText(_folder.File("new"), $"{i}\n");
+            if (isKept)
+            {
+                File.Move(path, _folder.File($"kept{i}"));
+            }
+
+            File.Move(_folder.File("new"), path, overwrite: true);
+            await log.ExpectAsync($"{i}");
+        }
+    }
+
+    /// <summary>Rolled several times at once, with gaps in the numbers, and the follower stopped at any line.</summary>
+    [Fact]
+    public async Task InNameOrder_StoppedAndRolledAtRandom_GivesEveryLineOnceAndInOrder()
+    {
+        Random random = new(FuzzTime.Seed);
+        await File.WriteAllTextAsync(_folder.File("app.log"), "line 0\n", TestContext.Current.CancellationToken);
+        int written = 1;
+        int file = 0;
+        int read = 0;
+        FileCheckpoint? checkpoint = null;
+        for (int round = 0; round < 30; round++)
+        {
+            FollowedLog log = new(_folder.File("app*.log"), FollowedLog.Quick with { InNameOrder = true, Checkpoint = checkpoint });
+            await using ConfiguredAsyncDisposable disposing = log.ConfigureAwait(false);
+            if (round == 0 || (random.Next(2) == 0 && read < written))
+            {
+                await log.ExpectAsync($"line {read++}");
+            }
+
+            for (int i = random.Next(1, 5); i > 0; i--)
+            {
+                file += random.Next(2) * random.Next(1, 12);
+                string name = _folder.File(file == 0 ? "app.log" : $"app_{file}.log");
+                for (int line = random.Next(1, 4); line > 0; line--)
+                {
+                    await File.AppendAllTextAsync(name, $"line {written++}\n", TestContext.Current.CancellationToken);
+                }
+            }
+
+            for (int most = random.Next(1, written - read + 1); most > 0; most--)
+            {
+                await log.ExpectAsync($"line {read++}");
+                Assert.False(log.Current.IsAfterGap);
+            }
+
+            checkpoint = log.Current.Checkpoint;
+        }
     }
 
     [Theory]

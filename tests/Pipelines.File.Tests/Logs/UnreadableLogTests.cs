@@ -150,8 +150,10 @@ public sealed class UnreadableLogTests : IDisposable
     }
 
     /// <summary>The caller goes on keeping checkpoints of other logs in the same dictionary, as those of a CheckpointFile are.</summary>
-    [Fact]
-    public async Task Pattern_FolderCannotBeListedAtFirst_BeginsAtTheCheckpointsOfTheStart()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Pattern_FolderCannotBeListedAtFirst_BeginsAtTheCheckpointsOfTheStart(bool isWrapped)
     {
         ChildProcess.SkipUnlessLinux();
         string folder = MakeUnlistable("logs");
@@ -167,7 +169,8 @@ public sealed class UnreadableLogTests : IDisposable
 
         ManualClock clock = new();
         await using IAsyncEnumerator<FollowedLine> lines = new LogFollower([other, Path.Combine(folder, "*.log")],
-            FollowedLog.Quick with { Checkpoints = checkpoints, TimeProvider = clock }).ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
+            FollowedLog.Quick with { Checkpoints = isWrapped ? checkpoints.AsReadOnly() : checkpoints, TimeProvider = clock })
+            .ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
         Assert.True(await lines.MoveNextAsync());
         Assert.Equal("other", lines.Current.ToString());
         checkpoints.Clear();
