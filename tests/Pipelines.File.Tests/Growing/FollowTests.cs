@@ -86,8 +86,8 @@ public sealed class FollowTests : IDisposable
         FilePipeReaderOptions options = new() { Follow = true, WaitForFile = true, FollowInterval = TimeSpan.FromMilliseconds(5) };
         for (int i = 0; i < 2; i++)
         {
-            Task<FilePipeReader> opening = (hasLastLines ? FilePipeReader.OpenLastLinesAsync(path, 1, options, _stop)
-                : FilePipeReader.OpenAsync(path, options, _stop)).AsTask();
+            Task<FilePipeReader> opening = hasLastLines ? FilePipeReader.OpenLastLinesAsync(path, 1, options, _stop).AsTask()
+                : FilePipeReader.OpenAsync(path, options, _stop).AsTask();
             await Task.Delay(20, _stop);
             Assert.False(opening.IsCompleted);
             Directory.CreateDirectory(folder);
