@@ -40,7 +40,8 @@ public static class FilePipelinesRequestBufferingExtensions
         if (features.Get<IRequestBodyPipeFeature>() is BufferedBody { Pipe: { } buffered })
         {
             request.Body.Position = 0;
-            return buffered.Length > options?.MaxLength ? throw TooLong(options.MaxLength.Value, null) : buffered;
+            return buffered.Length > options?.MaxLength ? throw TooLong(request.HttpContext, options.MaxLength.Value, null)
+                : buffered;
         }
 
         FileBufferingPipe pipe = new(options);
