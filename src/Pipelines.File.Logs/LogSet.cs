@@ -75,6 +75,9 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>How many bytes were written and not returned yet.</summary>
     internal long BytesBehind => SumOf(static tail => tail.BytesBehind);
 
+    // A folder that cannot be listed is no news, and has to be told all the same.
+    private bool CannotList => Array.Exists(_watched, static folder => folder.Names.Failure is not null);
+
     /// <summary>
     /// Searches the files for the first time, which decides where reading begins, and goes on with that from time to time. Waits for the
     /// device.
@@ -199,7 +202,7 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>Searches if there is something to do, or a look at a folder is due.</summary>
     private void Tick()
     {
-        bool isDue = _isRestless;
+        bool isDue = _isRestless || CannotList;
         foreach (Folder folder in _watched)
         {
             if (folder.Names.IsDue(_options.FollowInterval))
@@ -258,7 +261,7 @@ internal sealed class LogSet : IAsyncDisposable
             }
         }
 
-        if (listed.Count == 0 && !_isRestless)
+        if (listed.Count == 0 && !_isRestless && !CannotList)
         {
             return;
         }
@@ -304,8 +307,7 @@ internal sealed class LogSet : IAsyncDisposable
             gone.Dispose();
         }
 
-        if (!OperatingSystem.IsLinux() || _failingSince.Count > 0 || _logs.Values.Any(static tail => tail.IsRestless)
-            || Array.Exists(_watched, static folder => folder.Names.Failure is not null))
+        if (!OperatingSystem.IsLinux() || CannotList || _failingSince.Count > 0 || _logs.Values.Any(static tail => tail.IsRestless))
         {
             _isRestless = true;
         }

@@ -24,12 +24,16 @@ public sealed class JournalBackupTests : IDisposable
     {
         await using Journal journal = await Journal.OpenAsync(
             _folder, new() { SegmentSize = segmentSize, FlushGuarantee = guarantee }, _stop);
+
+        // Each copy has a share of its own: an appender without a bound would make the copies as large as the machine is fast.
+        using SemaphoreSlim shares = new(0);
         using CancellationTokenSource enough = CancellationTokenSource.CreateLinkedTokenSource(_stop);
         Task appending = Task.Run(
             async () =>
             {
                 while (!enough.IsCancellationRequested)
                 {
+                    await shares.WaitAsync(_stop);
                     await Journaled.AppendAsync(journal, 10);
                 }
             }, _stop);
@@ -37,6 +41,7 @@ public sealed class JournalBackupTests : IDisposable
         {
             for (int i = 0; i < Rounds.Of(10, 100); i++)
             {
+                shares.Release(200);
                 string copy = _temp.File($"copy-{i}");
                 JournalPosition end = await journal.BackupAsync(copy, _stop);
                 JournalSummary summary = await Journal.VerifyAsync(copy, cancellationToken: _stop);
@@ -54,6 +59,7 @@ public sealed class JournalBackupTests : IDisposable
         finally
         {
             await enough.CancelAsync();
+            shares.Release();
             await appending;
         }
     }
