@@ -498,6 +498,9 @@ internal sealed class ReaderOrder : Order
         }
     }
 
+    // Complete has given the caller's pool its memory back, also that of a buffer that a read was just about to return.
+    private bool IsMemoryGivenBack => IsCompleted && Pool is not null;
+
     private void Take(Wait wait)
     {
         _isCopyCanceled &= wait.Kind != WaitKind.Copy;
@@ -507,8 +510,8 @@ internal sealed class ReaderOrder : Order
             {
                 ReadResult result = wait.Read!.TakeResult();
                 Require(!wait.MustThrow, "a read is refused");
-                Require(result.IsCanceled || result.IsCompleted || result.Buffer.Length >= Math.Max(1, wait.MinimumSize) || _ignoresResult,
-                    "a read has as much as it was asked for");
+                Require(result.IsCanceled || result.IsCompleted || _ignoresResult || IsMemoryGivenBack
+                    || result.Buffer.Length >= Math.Max(1, wait.MinimumSize), "a read has as much as it was asked for");
                 Take(result);
             }
             else
@@ -545,7 +548,7 @@ internal sealed class ReaderOrder : Order
 
         _isCancellationDue = false;
         Require(!result.IsCompleted || _hasEnded, "the end has not been seen");
-        if (_ignoresResult)
+        if (_ignoresResult || IsMemoryGivenBack)
         {
             return;
         }
@@ -569,10 +572,10 @@ internal sealed class ReaderOrder : Order
         _end = buffer.End;
     }
 
-    /// <summary>The bytes that the caller has are what they were, unless Complete has given its pool the memory back.</summary>
+    /// <summary>The bytes that the caller has are what they were, unless its pool has the memory again.</summary>
     private void CheckBuffer()
     {
-        if (!_isBufferOut || _ignoresResult || (IsCompleted && Pool is not null))
+        if (!_isBufferOut || _ignoresResult || IsMemoryGivenBack)
         {
             return;
         }
