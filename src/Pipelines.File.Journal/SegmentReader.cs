@@ -96,7 +96,8 @@ internal sealed class SegmentReader : IDisposable
     {
         while (true)
         {
-            int needed = TakeBuffered(limit);
+            // A segment that is read to its end has all that it will ever have.
+            int needed = TakeBuffered(limit, isComplete: !onlyProven && limit == long.MaxValue);
             if (TryReturn(onlyProven ? Math.Min(Chain.Whole, Chain.Proven) : Chain.Whole))
             {
                 return true;
@@ -114,7 +115,7 @@ internal sealed class SegmentReader : IDisposable
     }
 
     /// <summary>Has the chain take what is there. Returns how many bytes the next record needs; 0 if it is not to be taken.</summary>
-    private int TakeBuffered(long limit)
+    private int TakeBuffered(long limit, bool isComplete)
     {
         while (true)
         {
@@ -141,7 +142,7 @@ internal sealed class SegmentReader : IDisposable
                 // A record that was not intact is looked at ever more seldom: it may be long, and it may be torn.
                 _stops = header == _stoppedAt ? _stops + 1 : 1;
                 _stoppedAt = header;
-                return int.IsPow2(_stops) ? size : 0;
+                return isComplete || int.IsPow2(_stops) ? size : 0;
             }
 
             if (Crc32C.Append(0, bytes[RecordHeader.Length..(int)header.Size]) != header.ContentCrc)

@@ -19,7 +19,7 @@ public sealed class FollowedLineKeptTests : IDisposable
     {
         string log = _folder.File("log");
         File.WriteAllText(log, string.Concat(Enumerable.Range(0, Count).Select(static i => $"line {i}\n")));
-        _follower = new LogFollower(log, new QuickOptions { IdleTimeout = TimeSpan.FromMilliseconds(200) });
+        _follower = new LogFollower(log, new QuickOptions { IdleTimeout = TimeSpan.FromSeconds(5) });
     }
 
     public void Dispose() => _folder.Dispose();
