@@ -28,6 +28,9 @@ internal sealed class SegmentReader : IDisposable
     private RecordHeader _stoppedAt;
     private int _stops;
 
+    // Whether another segment followed this one at the last call: it has all that it will ever have.
+    private bool _isSealed;
+
     private SegmentReader(SafeFileHandle handle, SegmentFile file, SegmentHeader header, RecordChain chain)
     {
         _handle = handle;
@@ -94,10 +97,17 @@ internal sealed class SegmentReader : IDisposable
     /// <param name="cancellationToken">Ends a wait.</param>
     internal async ValueTask<bool> ReadAsync(long limit, bool onlyProven, CancellationToken cancellationToken)
     {
+        bool isSealed = !onlyProven && limit == long.MaxValue;
+        if (isSealed && !_isSealed)
+        {
+            // What was read behind the last record before may not have been written yet: it is read again.
+            _filled = _taken;
+        }
+
+        _isSealed = isSealed;
         while (true)
         {
-            // A segment that is read to its end has all that it will ever have.
-            int needed = TakeBuffered(limit, isComplete: !onlyProven && limit == long.MaxValue);
+            int needed = TakeBuffered(limit);
             if (TryReturn(onlyProven ? Math.Min(Chain.Whole, Chain.Proven) : Chain.Whole))
             {
                 return true;
@@ -115,7 +125,7 @@ internal sealed class SegmentReader : IDisposable
     }
 
     /// <summary>Has the chain take what is there. Returns how many bytes the next record needs; 0 if it is not to be taken.</summary>
-    private int TakeBuffered(long limit, bool isComplete)
+    private int TakeBuffered(long limit)
     {
         while (true)
         {
@@ -142,7 +152,7 @@ internal sealed class SegmentReader : IDisposable
                 // A record that was not intact is looked at ever more seldom: it may be long, and it may be torn.
                 _stops = header == _stoppedAt ? _stops + 1 : 1;
                 _stoppedAt = header;
-                return isComplete || int.IsPow2(_stops) ? size : 0;
+                return _isSealed || int.IsPow2(_stops) ? size : 0;
             }
 
             if (Crc32C.Append(0, bytes[RecordHeader.Length..(int)header.Size]) != header.ContentCrc)

@@ -96,6 +96,25 @@ public sealed class JournalReaderTests : IDisposable
         Assert.Equal(next, first.Current.FirstSequence);
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadAsync_SegmentIsSealedWhileABatchIsHeld_IsReadAgainBehindIt(bool isByFolder)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 3);
+        await using IAsyncEnumerator<JournalBatch> batches = Read(journal, isByFolder, 0, follow: false).GetAsyncEnumerator(_stop);
+        Assert.True(await batches.MoveNextAsync());
+        long next = batches.Current.NextSequence;
+        await Journaled.AppendAsync(journal, 150);
+        while (await batches.MoveNextAsync())
+        {
+            next = batches.Current.NextSequence;
+        }
+
+        Assert.Equal(153, next);
+    }
+
     [Fact]
     public async Task ReadAsync_FollowedJournalIsClosed_EndsAfterTheLastRecord()
     {
