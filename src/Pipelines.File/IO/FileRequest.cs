@@ -88,6 +88,16 @@ internal sealed class FileRequest : IWaitingCall, IThreadPoolWorkItem
     /// <summary>The first buffer, by its pinned address, so that no code of a caller's MemoryManager runs.</summary>
     internal unsafe Span<byte> PinnedBytes => new((void*)_buffers[0].Address, _buffers[0].Memory.Length);
 
+    /// <summary>Writes where the buffers are, for readv(2) and writev(2).</summary>
+    internal unsafe void CopyTo(Libc.IoVector* vectors)
+    {
+        for (int i = 0; i < BufferCount; i++)
+        {
+            vectors[i].Base = _buffers[i].Address;
+            vectors[i].Length = _buffers[i].Memory.Length;
+        }
+    }
+
     /// <summary>One buffer. Not a span of all, whose generic code the JIT would have to compile in every process.</summary>
     internal ref readonly TransferBuffer BufferAt(int index) => ref _buffers[index];
 

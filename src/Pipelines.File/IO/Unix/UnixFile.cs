@@ -57,19 +57,20 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     private protected override bool TryPerform(FileRequest request, bool mayWait)
     {
-        bool reads = request.Kind == FileRequestKind.Read;
-        if (!mayWait && !reads)
+        switch (request.Kind)
         {
-            return false;
-        }
+            case FileRequestKind.Read:
+                return TryRead(request, mayWait);
+            case FileRequestKind.Write:
+                return mayWait && TryWrite(request);
+            default:
+                if (mayWait)
+                {
+                    PerformStep(request);
+                }
 
-        if (request.Kind is FileRequestKind.Read or FileRequestKind.Write)
-        {
-            return (!mayWait && HasFoundEnd(request)) || Transfer(request, mayWait, reads);
+                return mayWait;
         }
-
-        PerformStep(request);
-        return true;
     }
 
     internal override void Start(FileRequest request)
@@ -143,64 +144,84 @@ internal sealed unsafe class UnixFile : OpenedFile
     /// </summary>
     private bool HasFoundEnd(FileRequest request)
     {
-        bool isEnd = request.ExpectsEnd && LocalFileSystems.Hold(Properties)
-            && _calls.LengthOf(Handle) is >= 0 and long length && length <= request.Offset;
+        bool isExpected = request.ExpectsEnd;
 
         // Once the end was seen, reads find what was appended.
         request.ExpectsEnd = false;
-        if (isEnd)
-        {
-            request.Finish(0);
-        }
-
-        return isEnd;
+        return isExpected && LocalFileSystems.Hold(Properties) && _calls.LengthOf(Handle) is >= 0 and long length
+            && length <= request.Offset;
     }
 
-    private bool Transfer(FileRequest request, bool mayWait, bool reads)
+    /// <summary>A read of a file that can seek waits for the device only, so it blocks where the caller may wait.</summary>
+    private bool TryRead(FileRequest request, bool mayWait)
     {
-        // These plain calls do not wait longer than the caller allows. Only the 0 of a plain call means the end: Linux 5.9 and 5.10 may
-        // return 0 before it (preadv2(2), BUGS).
-        bool isPlain = _isNonBlocking || (CanSeek && mayWait);
-        if (!isPlain && _triesNoWait)
+        if (!mayWait && HasFoundEnd(request))
         {
-            CallResult tried = Call(request, mayWait: false);
+            request.Finish(0);
+            return true;
+        }
+
+        return CanSeek && mayWait ? End(request, Read(request)) : TryWithoutWaiting(request, mayWait);
+    }
+
+    /// <summary>A write to a file that can seek blocks; it waits for the device at most.</summary>
+    private bool TryWrite(FileRequest request)
+    {
+        if (!CanSeek)
+        {
+            return TryWithoutWaiting(request, mayPoll: true);
+        }
+
+        CallResult result = Write(request);
+        if (WritesSequentially && result.Moved > 0)
+        {
+            // writev(2) has moved the position of the open file behind its bytes, wherever it has written them.
+            _endOfLastWrite = LibcCalls.LSeek(Handle, 0, SeekOrigin.Current);
+        }
+
+        return End(request, result);
+    }
+
+    /// <summary>
+    /// Makes a call that waits for nobody. With <paramref name="mayPoll"/> that is the plain one where poll(2) says that it would not wait.
+    /// Returns <see langword="false"/> if the call would wait, or if only a plain call can tell what it answers.
+    /// </summary>
+    private bool TryWithoutWaiting(FileRequest request, bool mayPoll)
+    {
+        if (_triesNoWait && !_isNonBlocking)
+        {
+            CallResult tried = Call(request, Libc.RWF_NOWAIT);
             if (tried.WouldBlock)
             {
                 return false;
             }
 
             // A socket reports an error once (ECONNRESET), and then the end, so no second call is made. The error of a file may be spurious
-            // (an EIO has been seen), so the plain call decides.
+            // (an EIO has been seen), so the plain call decides. So it does about the end: Linux 5.9 and 5.10 may return 0 before it
+            // (preadv2(2), BUGS).
             if (tried.Moved > 0 || (tried.Errno != 0 && !CanSeek && !tried.IsUnknownCall))
             {
-                End(request, tried);
-                return true;
+                return End(request, tried);
             }
 
             _triesNoWait = !tried.IsUnknownCall;
             if (tried.Errno != 0)
             {
-                FilePipeMetrics.FellBack(reads ? "preadv2" : "pwritev2", tried.Errno);
+                FilePipeMetrics.FellBack(request.Kind == FileRequestKind.Read ? "preadv2" : "pwritev2", tried.Errno);
             }
         }
 
-        if (!isPlain && (!mayWait || !_calls.IsReady(Handle, EventsOf(request))))
+        if (!_isNonBlocking && (!mayPoll || !_calls.IsReady(Handle, EventsOf(request))))
         {
             return false;
         }
 
-        CallResult result = CallPlain(request);
-        if (result.WouldBlock && !(CanSeek && mayWait))
-        {
-            return false;
-        }
-
-        End(request, result);
-        return true;
+        CallResult result = Call(request);
+        return !result.WouldBlock && End(request, result);
     }
 
-    /// <summary>Records the result of the call.</summary>
-    private void End(FileRequest request, CallResult result)
+    /// <summary>Records the result of the call. Returns <see langword="true"/>: the request is over.</summary>
+    private bool End(FileRequest request, CallResult result)
     {
         // EPIPE is the end of a FIFO or socket. A device goes on: /dev/kmsg answers it for messages that it had to drop.
         bool isEnd = result.Errno == Libc.EPIPE && request.Kind == FileRequestKind.Read && !CanSeek && !Properties.IsCharacterDevice;
@@ -212,56 +233,55 @@ internal sealed unsafe class UnixFile : OpenedFile
         {
             request.Finish(FileErrors.FromErrno(result.Errno, Path));
         }
+
+        return true;
     }
 
-    /// <summary>Makes the plain call. It may wait, and only its 0 means the end of the file.</summary>
-    private CallResult CallPlain(FileRequest operation)
-    {
-        CallResult result = Call(operation, mayWait: true);
-        if (operation.Kind == FileRequestKind.Write)
-        {
-            // writev(2) has moved the position of the open file behind its bytes, wherever it has written them.
-            _endOfLastWrite = WritesSequentially && result.Moved > 0 ? LibcCalls.LSeek(Handle, 0, SeekOrigin.Current) : _endOfLastWrite;
-        }
+    private CallResult Call(FileRequest request, int flags = 0)
+        => request.Kind == FileRequestKind.Read ? Read(request, flags) : Write(request, flags);
 
-        return result;
+    [SkipLocalsInit]
+    private CallResult Read(FileRequest request, int flags = 0)
+    {
+        Libc.IoVector* vectors = stackalloc Libc.IoVector[request.BufferCount];
+        request.CopyTo(vectors);
+        _behind?.Enter(request.Offset);
+        long answer;
+        do
+        {
+            answer = _calls.Read(Handle, vectors, request.BufferCount, CanSeek ? request.Offset : -1, flags);
+        }
+        while (answer == -Libc.EINTR);
+
+        return new CallResult(answer);
     }
 
     [SkipLocalsInit]
-    private CallResult Call(FileRequest operation, bool mayWait)
+    private CallResult Write(FileRequest request, int flags = 0)
     {
-        bool isRead = operation.Kind == FileRequestKind.Read;
-        int count = operation.BufferCount;
+        int count = request.BufferCount;
         Libc.IoVector* vectors = stackalloc Libc.IoVector[count];
-        for (int i = 0; i < count; i++)
-        {
-            ref readonly TransferBuffer buffer = ref operation.BufferAt(i);
-            vectors[i].Base = buffer.Address;
-            vectors[i].Length = buffer.Memory.Length;
-        }
-
-        if (mayWait && !isRead && !CanSeek && !_isNonBlocking)
+        request.CopyTo(vectors);
+        if (!CanSeek && !_isNonBlocking && flags == 0)
         {
             // A write of this size does not block if poll(2) has reported the file as writable.
             count = 1;
             vectors[0].Length = Math.Min(vectors[0].Length, Libc.PIPE_BUF);
         }
 
-        long offset = CanSeek && (isRead || !WritesSequentially) ? operation.Offset : -1;
-        while (true)
+        long offset = CanSeek && !WritesSequentially ? request.Offset : -1;
+        long answer = _behind?.Enter(request.Offset) ?? 0;
+        if (answer < 0)
         {
-            long answer = _behind?.Enter(operation.Offset) ?? 0;
-            if (answer >= 0)
-            {
-                int flags = mayWait ? 0 : Libc.RWF_NOWAIT;
-                answer = isRead ? _calls.Read(Handle, vectors, count, offset, flags)
-                    : _calls.Write(Handle, vectors, count, offset, flags);
-            }
-
-            if (answer != -Libc.EINTR)
-            {
-                return new CallResult(answer);
-            }
+            return new CallResult(answer);
         }
+
+        do
+        {
+            answer = _calls.Write(Handle, vectors, count, offset, flags);
+        }
+        while (answer == -Libc.EINTR);
+
+        return new CallResult(answer);
     }
 }
