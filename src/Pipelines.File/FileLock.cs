@@ -148,7 +148,7 @@ public sealed class FileLock : IDisposable
             }
         }
 
-        long answer = OperatingSystem.IsWindows() ? 0 : calls.LockAlone(handle);
+        long answer = OperatingSystem.IsWindows() ? 0 : calls.TryLock(handle, isShared: false);
         if (answer == 0)
         {
             return new FileLock(fullPath, handle, key);

@@ -100,7 +100,8 @@ public sealed partial class SharedFile : IDisposable
         if (!OperatingSystem.IsWindows())
         {
             // Opening has taken a shared lock (flock(2)), so nobody had an exclusive one.
-            _ = LibcCalls.FLock((int)file.Handle.DangerousGetHandle(), Libc.LOCK_UN);
+            _ = UnixCalls.Default.Lock(file.Handle, Libc.LOCK_UN);
+            file.IsLocked = false;
         }
 
         return new SharedFile(file, full);

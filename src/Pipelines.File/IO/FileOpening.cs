@@ -94,17 +94,23 @@ internal static class FileOpening
         FileProperties? properties = null)
     {
         FileProperties file = properties ?? FileProperties.Of(handle, path);
-        return requested != FilePipeBackend.Portable && OperatingSystem.IsLinux()
-            ? new UnixFile(handle, path, file, calls) { Appends = appends, SharesPosition = sharesPosition }
-            : requested != FilePipeBackend.Portable && OperatingSystem.IsWindows() && handle.IsAsync
-                ? new OverlappedFile(handle, path, file) { Appends = appends, SharesPosition = sharesPosition }
-            : file.CanSeek ? new PortableFile(handle, path, file, calls) { Appends = appends, SharesPosition = sharesPosition }
-            : new SequentialFile(handle, path, file) { Appends = appends, SharesPosition = sharesPosition };
+        bool isPortable = requested == FilePipeBackend.Portable;
+        OpenedFile opened = !isPortable && OperatingSystem.IsLinux() ? new UnixFile(handle, path, file, calls)
+            : !isPortable && OperatingSystem.IsWindows() && handle.IsAsync ? new OverlappedFile(handle, path, file)
+            : file.CanSeek ? new PortableFile(handle, path, file, calls)
+            : new SequentialFile(handle, path, file);
+        (opened.Appends, opened.SharesPosition) = (appends, sharesPosition);
+        return opened;
     }
 
     [UnsupportedOSPlatform("windows")]
     private static OpenedFile OpenUnix(in FileToOpen file, bool isMissing)
     {
+        if (OperatingSystem.IsLinux() && ReadOpening.TryOpen(file) is { } reader)
+        {
+            return reader;
+        }
+
         // The runtime ignores most errors of fallocate(2), which may say that the device fails.
         bool reserves = OperatingSystem.IsLinux() && file.Mode is FileMode.Create or FileMode.CreateNew;
         FileToOpen bare = reserves ? file with { PreallocationSize = 0 } : file;
@@ -137,17 +143,8 @@ internal static class FileOpening
         // .NET cannot open a file so that the system appends.
         bool appends = file.Mode == FileMode.Append && LibcCalls.ChangeFlags(handle, set: Libc.O_APPEND) >= 0;
         OpenedFile opened = ChooseOrClose(file, handle, appends);
-        if (appends && LocalFileSystems.AppendsAsOpened(opened.Properties))
-        {
-            opened = ChooseOrClose(file, ReopenToAppend(handle, file.Path), appends);
-        }
-
-        if (file.Access == FileAccess.Read)
-        {
-            UnlockedOpening.GiveUpLock(opened.Handle, opened.Properties);
-        }
-
-        return opened;
+        return appends && LocalFileSystems.AppendsAsOpened(opened.Properties)
+            ? ChooseOrClose(file, ReopenToAppend(handle, file.Path), appends) : opened;
     }
 
     /// <summary>

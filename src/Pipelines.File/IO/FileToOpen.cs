@@ -17,14 +17,9 @@ internal readonly record struct FileToOpen(string Path, FileMode Mode, FileAcces
 
     internal FileToOpen WithFullPath() => this with { Path = System.IO.Path.GetFullPath(Path) };
 
-    /// <summary>Opens the file through the runtime, but where its locks keep others from writing.</summary>
+    /// <summary>Opens the file through the runtime.</summary>
     internal SafeFileHandle OpenHandle()
     {
-        if (OperatingSystem.IsLinux() && UnlockedOpening.TryOpen(this) is { } unlocked)
-        {
-            return unlocked;
-        }
-
         if (CreateMode is not { } createMode || OperatingSystem.IsWindows())
         {
             return System.IO.File.OpenHandle(Path, Mode, Access, Share, Options, PreallocationSize);

@@ -29,13 +29,19 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     internal bool CanSeek => Properties.CanSeek;
 
     /// <summary>Whether the file is open for appending: every write goes to the end of the file, and its offset is ignored.</summary>
-    internal bool Appends { get; init; }
+    internal bool Appends { get; set; }
 
     /// <summary>
     /// Whether the file is standard input or output, whose position other processes share. If <see cref="EndOfLastWrite"/> is known, writes
     /// go to that position and move it; else the owner sets the position at the end.
     /// </summary>
-    internal bool SharesPosition { get; init; }
+    internal bool SharesPosition { get; set; }
+
+    /// <summary>
+    /// Whether opening has taken a lock (flock(2)) that closing gives up before: a process that was just forked has the open file until it
+    /// runs its own program, and would keep the lock.
+    /// </summary>
+    internal bool IsLocked { get; set; }
 
     /// <summary>
     /// The file offset, in bytes, after the last write that appended or used the shared position; -1 if unknown. Set by whoever performs
@@ -230,6 +236,11 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     {
         if (closeHandle)
         {
+            if (IsLocked && !OperatingSystem.IsWindows())
+            {
+                _ = Calls.Lock(Handle, Libc.LOCK_UN);
+            }
+
             Handle.Dispose();
         }
     }

@@ -1,3 +1,4 @@
+using Pipelines.File.IO;
 using Pipelines.File.Lines;
 
 namespace Pipelines.File;
@@ -27,13 +28,21 @@ public static class FilePartitions
     {
         ArgumentException.ThrowIfNullOrEmpty(path);
         ArgumentOutOfRangeException.ThrowIfLessThan(count, 1);
-        using SafeFileHandle handle = LineSearch.Open(path, FileShare.ReadWrite | FileShare.Delete, FileOptions.None);
-        return AtLineEnds(handle, count, separator, path);
+        OpenedFile file = LineSearch.Open(
+            new FileToOpen(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete).WithFullPath());
+        try
+        {
+            return AtLineEnds(file, count, separator);
+        }
+        finally
+        {
+            file.Release(closeHandle: true);
+        }
     }
 
-    internal static FileRange[] AtLineEnds(SafeFileHandle handle, int count, byte separator, string? path)
+    internal static FileRange[] AtLineEnds(OpenedFile file, int count, byte separator)
     {
-        long length = LineSearch.LengthOf(handle, path);
+        long length = file.Properties.Length;
         List<FileRange> ranges = [];
         count = (int)Math.Min(count, length);
         long offset = 0;
@@ -44,7 +53,7 @@ public static class FilePartitions
             if (target > offset)
             {
                 // Search from the byte before: a line may end exactly at the target.
-                long end = i == count ? length : LineSearch.FindEnd(handle, target - 1, length, separator);
+                long end = i == count ? length : LineSearch.FindEnd(file.Handle, target - 1, length, separator);
                 ranges.Add(new FileRange(offset, end - offset));
                 offset = end;
             }

@@ -96,26 +96,34 @@ public sealed partial class FilePipeReader
         async Task ForEachAsync()
         {
             // Windows performs one call at a time on a handle that is not open for overlapped I/O.
-            FileOptions fileOptions = OperatingSystem.IsWindows() ? options.FileOptions | FileOptions.Asynchronous : options.FileOptions;
-            using SafeFileHandle handle = await AsyncOpening.OpenAsync(
-                fifo: null, _ => LineSearch.Open(fullPath, options.Share, fileOptions),
-                static opened => opened.Dispose(), cancellationToken).ConfigureAwait(false);
-            FileRange[] ranges = await WaitingCall<FileRange[]>.RunAsync(WaitKind.Read,
-                () => FilePartitions.AtLineEnds(handle, maxDegreeOfParallelism, separator, fullPath)).ConfigureAwait(false);
-
-            // ParallelOptions does not get the token: a late cancellation would hide the first error, or that everything was read.
-            ParallelOptions atOnce = new() { MaxDegreeOfParallelism = maxDegreeOfParallelism };
-            await Parallel.ForEachAsync(ranges, atOnce, RunAsync).ConfigureAwait(false);
-            if (ranges.Length > 0 && RandomAccess.GetLength(handle) is long length && length < ranges[^1].EndOffset)
+            FileToOpen wanted = FileOf(fullPath, options);
+            wanted = OperatingSystem.IsWindows() ? wanted with { Options = wanted.Options | FileOptions.Asynchronous } : wanted;
+            OpenedFile file = await AsyncOpening.OpenAsync(
+                fifo: null, _ => LineSearch.Open(wanted), static opened => opened.Release(closeHandle: true), cancellationToken)
+                .ConfigureAwait(false);
+            try
             {
-                throw CutWhileRead(length, ranges[^1].EndOffset, fullPath);
+                FileRange[] ranges = await WaitingCall<FileRange[]>.RunAsync(WaitKind.Read,
+                    () => FilePartitions.AtLineEnds(file, maxDegreeOfParallelism, separator)).ConfigureAwait(false);
+
+                // ParallelOptions does not get the token: a late cancellation would hide the first error, or that everything was read.
+                ParallelOptions atOnce = new() { MaxDegreeOfParallelism = maxDegreeOfParallelism };
+                await Parallel.ForEachAsync(ranges, atOnce, RunAsync).ConfigureAwait(false);
+                if (ranges.Length > 0 && RandomAccess.GetLength(file.Handle) is long length && length < ranges[^1].EndOffset)
+                {
+                    throw CutWhileRead(length, ranges[^1].EndOffset, fullPath);
+                }
+            }
+            finally
+            {
+                file.Release(closeHandle: true);
             }
 
             async ValueTask RunAsync(FileRange range, CancellationToken failed)
             {
                 using CancellationTokenSource stop = CancellationTokenSource.CreateLinkedTokenSource(failed, cancellationToken);
                 stop.Token.ThrowIfCancellationRequested();
-                FilePipeReader reader = Create(FileOpening.Choose(options.Backend, handle, fullPath),
+                FilePipeReader reader = Create(FileOpening.Choose(options.Backend, file.Handle, fullPath, properties: file.Properties),
                     options.With(range.Offset, range.Length), leaveOpen: true);
                 await using (reader.ConfigureAwait(false))
                 {
@@ -124,7 +132,7 @@ public sealed partial class FilePipeReader
 
                 if (reader._buffer.HasEndedEarly)
                 {
-                    throw CutWhileRead(RandomAccess.GetLength(handle), range.EndOffset, fullPath);
+                    throw CutWhileRead(RandomAccess.GetLength(file.Handle), range.EndOffset, fullPath);
                 }
             }
         }
@@ -145,11 +153,10 @@ public sealed partial class FilePipeReader
 
     private static FilePipeReader OpenLastLines(string fullPath, long count, FilePipeReaderOptions options)
     {
-        LineSearch.ThrowIfFifo(fullPath);
-        OpenedFile file = FileOpening.Open(FileOf(fullPath, options));
+        OpenedFile file = LineSearch.Open(FileOf(fullPath, options));
         try
         {
-            long offset = LineSearch.FindLastLines(file.Handle, LineSearch.LengthOf(file.Handle, fullPath), count);
+            long offset = LineSearch.FindLastLines(file.Handle, file.Properties.Length, count);
             return Create(file, options.With(offset, options.Length), leaveOpen: false, isOpenedByPath: true);
         }
         catch

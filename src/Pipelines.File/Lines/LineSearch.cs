@@ -9,35 +9,25 @@ internal static class LineSearch
     private const int BlockSize = 64 * 1024;
 
     /// <summary>Opens a file to search it.</summary>
-    /// <exception cref="NotSupportedException">It is a FIFO: opening it would wait for the other side.</exception>
-    internal static SafeFileHandle Open(string path, FileShare share, FileOptions options)
+    /// <exception cref="NotSupportedException">
+    /// It cannot seek, or has no known length. A FIFO is not opened: that would wait for the other side.
+    /// </exception>
+    internal static OpenedFile Open(in FileToOpen file)
     {
-        FileOpening.ThrowIfNotSupported(FilePipeBackend.Auto);
-        string fullPath = Path.GetFullPath(path);
-        ThrowIfFifo(fullPath);
-        SafeFileHandle handle = new FileToOpen(fullPath, FileMode.Open, FileAccess.Read, share, options).OpenHandle();
-        if (OperatingSystem.IsLinux())
+        if (FileStatus.TypeOf(file.Path) == Libc.S_IFIFO)
         {
-            UnlockedOpening.GiveUpLock(handle, FileProperties.Of(handle, fullPath));
+            throw CannotSeek(file.Path);
         }
 
-        return handle;
-    }
-
-    /// <exception cref="NotSupportedException">It is a FIFO: opening it would wait for the other side.</exception>
-    internal static void ThrowIfFifo(string fullPath)
-    {
-        if (FileStatus.TypeOf(fullPath) == Libc.S_IFIFO)
+        OpenedFile opened = FileOpening.Open(file);
+        if (opened.Properties is { CanSeek: true, KnownLength: not null })
         {
-            throw CannotSeek(fullPath);
+            return opened;
         }
-    }
 
-    /// <summary>The length of the file, bytes.</summary>
-    /// <exception cref="NotSupportedException">The file cannot seek, or has no known length.</exception>
-    internal static long LengthOf(SafeFileHandle handle, string? path)
-        => FileProperties.Of(handle, path) is { CanSeek: true, KnownLength: { } length } ? length
-            : throw CannotSeek(path ?? FileProperties.PathOf(handle));
+        opened.Release(closeHandle: true);
+        throw CannotSeek(file.Path);
+    }
 
     /// <summary>
     /// Returns the offset after the first separator at or after <paramref name="offset"/>; <paramref name="length"/> if there is none
@@ -95,7 +85,6 @@ internal static class LineSearch
         return end;
     }
 
-    private static NotSupportedException CannotSeek(string? path)
-        => new("Lines in the middle of a file can be found only where it can seek and tells its length"
-            + (path is null ? "." : $": '{path}'"));
+    private static NotSupportedException CannotSeek(string path)
+        => new($"Lines in the middle of a file can be found only where it can seek and tells its length: '{path}'");
 }

@@ -26,22 +26,32 @@ public sealed class FileSystemTests : IDisposable
     public void IsPlan9_ByTheDevice_IsWhatTheMountSays(long device, bool expected)
         => Assert.Equal(expected, LocalFileSystems.IsPlan9(Mounts, (ulong)device));
 
-    [Theory]
-    [InlineData("30 22 0:26 / /mnt rw - cifs //server/share rw,vers=3.1.1", true)]
-    [InlineData("30 22 0:26 / /mnt rw - smb3 //server/share rw", true)]
-    [InlineData(Mounts, false)]
-    public void IsMounted_ByTheMounts_IsWhetherOneIsOfSmb(string mounts, bool expected)
-        => Assert.Equal(expected, UnlockedOpening.IsMounted(mounts));
-
     /// <summary>A moment with the lock is enough for a write to fail on SMB.</summary>
-    [Fact]
-    public void Open_WithoutTheLockOfTheRuntime_LeavesAnExclusiveOneToOthers()
+    [Theory]
+    [InlineData(FileShare.Read, 0xff534d42, false)]
+    [InlineData(FileShare.ReadWrite | FileShare.Delete, 0xfe534d42, false)]
+    [InlineData(FileShare.None, 0xff534d42, true)]
+    [InlineData(FileShare.Read, 0xef53, true)]
+    [InlineData(FileShare.Read, 0, true)]
+    public void TakesLock_ByTheFileSystem_LeavesThatOfSmb(FileShare share, long fileSystem, bool expected)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux system calls.");
-        string path = _folder.File("f", [1, 2, 3]);
-        using SafeFileHandle reader = UnlockedOpening.Open(path)!;
-        using SafeFileHandle writer = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
-        Assert.Equal(3, RandomAccess.GetLength(reader));
+        Assert.Equal(expected, ReadOpening.TakesLock(share, fileSystem));
+    }
+
+    [Theory]
+    [InlineData("", false)]
+    [InlineData("DOTNET_SYSTEM_IO_DISABLEFILELOCKING=0", false)]
+    [InlineData("DOTNET_SYSTEM_IO_DISABLEFILELOCKING=1", true)]
+    [InlineData("DOTNET_SYSTEM_IO_DISABLEFILELOCKING=True", true)]
+    public async Task Create_OfAFileThatSomebodyHasAlone_IsRefusedUnlessTheRuntimesLocksAreOff(string setting, bool isRead)
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        string path = _folder.File("f", []);
+        using SafeFileHandle alone = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"exec env {setting} {ChildProcess.Command("read", path, "512")}");
+        Assert.True(isRead == (status == 0), output + error);
     }
 
     /// <summary>On SMB such a lock makes the journal's writer fail for good.</summary>

@@ -80,6 +80,7 @@ internal static class Libc
     internal const int StatFsFlags = 10;
 
     internal const long ST_RDONLY = 1;
+    internal const int LOCK_SH = 1;
     internal const int LOCK_EX = 2;
     internal const int LOCK_NB = 4;
     internal const int LOCK_UN = 8;
@@ -189,6 +190,8 @@ internal static class Libc
 
     internal static int O_TMPFILE => 0x400000 | O_DIRECTORY;
 
+    internal const int POSIX_FADV_RANDOM = 1;
+    internal const int POSIX_FADV_SEQUENTIAL = 2;
     internal const int POSIX_FADV_DONTNEED = 4;
     internal const uint SYNC_FILE_RANGE_WAIT_BEFORE = 1;
     internal const uint SYNC_FILE_RANGE_WRITE = 2;

@@ -26,13 +26,6 @@ internal static unsafe partial class LibcCalls
         return FStatFS(file, status) == 0 ? status[0] & uint.MaxValue : -1;
     }
 
-    /// <summary>The type of the file system that the path leads to; -1 if the system does not report it.</summary>
-    internal static long FileSystemOf(string path)
-    {
-        long* status = stackalloc long[64];
-        return StatFS(path, status) == 0 ? status[0] & uint.MaxValue : -1;
-    }
-
     /// <summary>Whether the file's file system is mounted read-only (ST_RDONLY of f_flags); false if the system does not tell.</summary>
     internal static bool IsOnReadOnlyMount(SafeFileHandle file)
     {
@@ -165,9 +158,6 @@ internal static unsafe partial class LibcCalls
     /// <summary>fstatfs(2). The first member of struct statfs is the type of the file system.</summary>
     [LibraryImport(Library, EntryPoint = "fstatfs", SetLastError = true)]
     private static partial int FStatFS(SafeFileHandle file, long* status);
-
-    [LibraryImport(Library, EntryPoint = "statfs", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    private static partial int StatFS(string path, long* status);
 
     [LibraryImport(Library, EntryPoint = "faccessat", SetLastError = true)]
     internal static partial int FAccessAt(int folder, byte[] path, int mode, int flags);

@@ -28,8 +28,10 @@ internal unsafe partial class UnixCalls
     internal virtual long OpenOrMake(string path)
         => Answer(LibcCalls.Open(path, Libc.O_CREAT | Libc.O_NOFOLLOW | Libc.O_RDWR | Libc.O_CLOEXEC, 0x1B6));
 
-    /// <summary>flock(2) with LOCK_EX and LOCK_NB, made again after EINTR.</summary>
-    internal long LockAlone(SafeFileHandle file) => Repeat(file, static (calls, file) => calls.Lock(file, Libc.LOCK_EX | Libc.LOCK_NB));
+    /// <summary>flock(2) with LOCK_SH or LOCK_EX, and LOCK_NB, made again after EINTR.</summary>
+    internal long TryLock(SafeFileHandle file, bool isShared)
+        => Repeat(file, isShared ? static (calls, file) => calls.Lock(file, Libc.LOCK_SH | Libc.LOCK_NB)
+            : static (calls, file) => calls.Lock(file, Libc.LOCK_EX | Libc.LOCK_NB));
 
     /// <summary>flock(2).</summary>
     internal virtual long Lock(SafeFileHandle file, int operation) => Answer(LibcCalls.FLock((int)file.DangerousGetHandle(), operation));
