@@ -29,6 +29,7 @@ using Pipelines.File.Threading;
 // starve FOLDER                      keeps both threads of its pool busy, and has the library go on meanwhile
 // follow PATH                        writes the lines of a file that grows to standard output, until its name means it no more
 // starved PATH                       the same with a line of its own, and without a descriptor left when it begins to wait
+// unfollowed PATH                    follows a file from the beginning of the process while it has no descriptor, and again when it has
 // starvedlog LOG                     writes the lines of a log that is rotated while no descriptor is left, and that its writer goes on
 //                                    with
 // ship LOG OUT                       writes the lines of a log to a file, each behind its checkpoint, and goes on behind the last whole
@@ -76,6 +77,7 @@ try
         "underlock" => CompleteUnderLock(args[1], hasCallersPool: args[2] == "callers"),
         "follow" => await FollowAsync(args[1]),
         "starved" => await FollowStarvedAsync(args[1]),
+        "unfollowed" => await FollowWithoutDescriptorsAsync(args[1]),
         "starvedlog" => await FollowStarvedLogAsync(args[1]),
         "ship" => await ShipAsync(args[1], args[2]),
         "shipbatches" => await LogShipping.RunAsync(args[1], args[2], int.Parse(args[3], CultureInfo.InvariantCulture)),
@@ -515,6 +517,35 @@ static async Task<int> FollowStarvedAsync(string path)
     }
 
     Console.WriteLine("completed");
+    return 0;
+}
+
+static async Task<int> FollowWithoutDescriptorsAsync(string path)
+{
+    // What the call needs is loaded: only the descriptors are missing, above all that for the first timer of the process.
+    await using (FilePipeReader prepared = FilePipeReader.Create(path))
+    {
+        _ = await prepared.ReadAsync();
+    }
+
+    FilePipeReaderOptions options = new() { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(25) };
+    SafeFileHandle handle = File.OpenHandle(path);
+    List<SafeFileHandle> taken = TakeDescriptors();
+    string outcome = "opened";
+    try
+    {
+        FilePipeReader.Create(handle, options).Complete();
+    }
+    catch (Exception e)
+    {
+        outcome = $"{e.GetType().Name}: {e.Message}";
+    }
+
+    taken.ForEach(static one => one.Dispose());
+    Console.WriteLine(outcome);
+    FilePipeReader reader = FilePipeReader.Create(handle, options);
+    ReadResult result = await reader.ReadAtLeastAsync(4);
+    Console.Write(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, result.Buffer));
     return 0;
 }
 

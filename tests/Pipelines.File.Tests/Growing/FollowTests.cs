@@ -777,6 +777,18 @@ public sealed class FollowTests : IDisposable
         Assert.True(output == "one\nwaits\ntwo\ncompleted\n" && status == 0, $"{status} {output} {error}");
     }
 
+    [Fact]
+    public async Task Follow_NoDescriptorIsLeftAtOpening_ThrowsAndLeavesTheHandleOpen()
+    {
+        // The runtime says OutOfMemoryException where it has no descriptor for its first timer.
+        ChildProcess.SkipUnlessLinux("prlimit");
+        string path = _folder.File("log", "one\n"u8.ToArray());
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"prlimit --nofile=200 {ChildProcess.Command("unfollowed", path)}");
+        Assert.True(status == 0 && output.StartsWith("IOException: ", StringComparison.Ordinal)
+            && output.EndsWith($"'{path}'\none\n", StringComparison.Ordinal), $"{status} {output} {error}");
+    }
+
     /// <summary>Follows a file in another process, to which the system answers that.</summary>
     private async Task FollowUnderAsync(string injection, int lines, bool ends)
     {
