@@ -5,7 +5,8 @@ using Microsoft.Extensions.Logging;
 namespace Pipelines.File;
 
 /// <summary>Opens a journal when a host starts, or before, and closes it when all that may append has stopped.</summary>
-internal sealed class JournalHost(IServiceProvider provider, string name, Action<JournalOptions>? configure) : IHostedLifecycleService
+internal sealed class JournalHost(IServiceProvider provider, string name, Action<JournalOptions>? configure)
+    : IHostedLifecycleService, IAsyncDisposable, IDisposable
 {
     private readonly Lock _gate = new();
     private Task<Journal>? _opening;
@@ -23,7 +24,10 @@ internal sealed class JournalHost(IServiceProvider provider, string name, Action
 
     public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
 
-    public async Task StoppedAsync(CancellationToken cancellationToken)
+    public Task StoppedAsync(CancellationToken cancellationToken) => DisposeAsync().AsTask().WaitAsync(cancellationToken);
+
+    /// <summary>Closes the journal also where the host did not start, and so does not stop.</summary>
+    public async ValueTask DisposeAsync()
     {
         Task<Journal>? opening;
         lock (_gate)
@@ -33,15 +37,27 @@ internal sealed class JournalHost(IServiceProvider provider, string name, Action
 
         if (opening is not null)
         {
-            await (await opening.ConfigureAwait(false)).DisposeAsync().AsTask().WaitAsync(cancellationToken).ConfigureAwait(false);
+            await ((Task)opening).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+            if (opening.IsCompletedSuccessfully)
+            {
+                await opening.Result.DisposeAsync().ConfigureAwait(false);
+            }
         }
     }
+
+    public void Dispose() => DisposeAsync().AsTask().GetAwaiter().GetResult();
 
     private Task<Journal> OpenAsync()
     {
         lock (_gate)
         {
-            return _opening ??= Task.Run(async () =>
+            // Who asks after a failure tries again, as for every service that could not be made.
+            if (_opening is { IsCompleted: false } or { IsCompletedSuccessfully: true })
+            {
+                return _opening;
+            }
+
+            return _opening = Task.Run(async () =>
             {
                 JournalOptions options = new() { Name = name };
                 configure?.Invoke(options);

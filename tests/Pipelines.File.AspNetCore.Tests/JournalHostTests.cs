@@ -39,6 +39,48 @@ public sealed class JournalHostTests : IDisposable
         Assert.Equal((2, 0), (summary.NextSequence, summary.TornBytes));
     }
 
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task AddJournal_AnotherServiceDoesNotStart_IsClosedWithTheHost(bool isAsync)
+    {
+        HostApplicationBuilder builder = Host.CreateEmptyApplicationBuilder(null);
+        builder.Services.AddJournal("orders", options => options.Folder = Path.Combine(_folder, "orders"));
+        builder.Services.AddHostedService<Unable>();
+        IHost host = builder.Build();
+        await Assert.ThrowsAsync<NotSupportedException>(() => host.StartAsync(_stop));
+        if (isAsync)
+        {
+            await ((IAsyncDisposable)host).DisposeAsync();
+        }
+        else
+        {
+            host.Dispose();
+        }
+
+        await using Journal next = await Journal.OpenAsync(Path.Combine(_folder, "orders"), cancellationToken: _stop);
+        Assert.Equal(0, await next.AppendAsync(new byte[1], _stop));
+    }
+
+    [Fact]
+    public async Task AddJournal_FolderIsAnotherProgramsAtFirst_OpensWhenItIsAskedForAgain()
+    {
+        string folder = Path.Combine(_folder, "orders");
+        Journal other = await Journal.OpenAsync(folder, cancellationToken: _stop);
+        await using ServiceProvider services = new ServiceCollection().AddJournal("orders", options => options.Folder = folder)
+            .BuildServiceProvider();
+        Assert.ThrowsAny<IOException>(() => services.GetRequiredKeyedService<Journal>("orders"));
+        await other.DisposeAsync();
+        Assert.Equal(0, await services.GetRequiredKeyedService<Journal>("orders").AppendAsync(new byte[1], _stop));
+    }
+
+    private sealed class Unable : IHostedService
+    {
+        public Task StartAsync(CancellationToken cancellationToken) => throw new NotSupportedException();
+
+        public Task StopAsync(CancellationToken cancellationToken) => Task.CompletedTask;
+    }
+
     /// <summary>It gets the journal before the host has started anything, and appends until it has stopped.</summary>
     private sealed class Appender([FromKeyedServices("orders")] Journal orders) : IHostedService
     {
