@@ -125,6 +125,10 @@ internal sealed class BufferReader(FileBufferingPipe pipe, long offset) : PipeRe
             if (pipe.HasCallersPool)
             {
                 (held, _held) = (_held, default);
+                for (FileSegment? segment = held.First; segment is not null; segment = segment == held.Last ? null : segment.NextSegment)
+                {
+                    segment.IsLookedAt = true;
+                }
             }
 
             freed = pipe.DropConsumedLocked(long.MaxValue);

@@ -66,6 +66,12 @@ internal sealed class FileSegment : ReadOnlySequenceSegment<byte>
     /// <summary>How many use this segment of a chain that several readers share. Guarded by the owner of that chain.</summary>
     internal int Uses { get; set; }
 
+    /// <summary>
+    /// Whether a caller may still look at the segment when its memory has gone back to the caller's pool: then it is not used again, and so
+    /// shows nobody else's bytes.
+    /// </summary>
+    internal bool IsLookedAt { get; set; }
+
     internal FileSegment? NextSegment
     {
         get => (FileSegment?)Next;

@@ -146,7 +146,10 @@ internal sealed class SegmentPool
                     segment.ReleaseOwner();
                 }
 
-                Push(segment);
+                if (!segment.IsLookedAt)
+                {
+                    Push(segment);
+                }
             }
             catch (Exception e)
             {

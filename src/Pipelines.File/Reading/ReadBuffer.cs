@@ -309,6 +309,11 @@ internal sealed class ReadBuffer
         (FileSegment? released, _head, _tail) = (_head, null, null);
         _readEnd = _start;
         _hasUnexamined = false;
+        for (FileSegment? segment = released; segment is not null; segment = segment.NextSegment)
+        {
+            segment.IsLookedAt = _callerHasBuffer;
+        }
+
         return _callerHasBuffer && !HasCallersPool ? null : released;
     }
 

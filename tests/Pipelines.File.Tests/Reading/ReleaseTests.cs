@@ -71,6 +71,52 @@ public sealed class ReleaseTests : IDisposable
         return isBeside;
     }
 
+    /// <summary>The pool has the memory again, but the buffer shows nobody else's.</summary>
+    [Fact]
+    public async Task ReaderComplete_CallerHoldsABufferOfItsPool_NoLaterReaderFillsIt()
+    {
+        string path = _folder.File("f", Pattern.Bytes(100_000));
+        string other = _folder.File("other", [.. Enumerable.Repeat((byte)7, 100_000)]);
+        FilePipeReader reader = FilePipeReader.Create(path, new() { Pool = new CheckedPool() });
+        ReadOnlySequence<byte> held = (await reader.ReadAsync(_stop)).Buffer;
+        reader.Complete();
+        for (int i = 0; i < 10; i++)
+        {
+            await using FilePipeReader later = FilePipeReader.Create(other, new() { Pool = new CheckedPool() });
+            Assert.Equal(100_000, (await later.ReadAsync(_stop)).Buffer.Length);
+            Assert.False(Shows(held, 7));
+        }
+    }
+
+    [Fact]
+    public async Task BufferingPipeDispose_CallerHoldsABufferOfItsPool_NoLaterReaderFillsIt()
+    {
+        string other = _folder.File("other", [.. Enumerable.Repeat((byte)7, 100_000)]);
+        FileBufferingPipe pipe = new(new() { Folder = _folder.Path, Pool = new CheckedPool(), MemoryThreshold = 200_000 });
+        await pipe.Writer.WriteAsync(Pattern.Bytes(100_000), _stop);
+        ReadOnlySequence<byte> held = (await pipe.Reader.ReadAsync(_stop)).Buffer;
+        await pipe.DisposeAsync();
+        for (int i = 0; i < 10; i++)
+        {
+            await using FilePipeReader later = FilePipeReader.Create(other, new() { Pool = new CheckedPool(), BufferSize = 1000 });
+            await later.ReadAtLeastAsync(100_000, _stop);
+            Assert.False(Shows(held, 7));
+        }
+    }
+
+    private static bool Shows(in ReadOnlySequence<byte> held, byte value)
+    {
+        try
+        {
+            return held.FirstSpan.Length > 2 && held.FirstSpan[..3].IndexOfAnyExcept(value) < 0;
+        }
+        catch (Exception e) when (e is ArgumentOutOfRangeException or InvalidOperationException)
+        {
+            // As the reader of .NET: the buffer is gone.
+            return false;
+        }
+    }
+
     [Theory]
     [InlineData(0)]
     [InlineData(500_000)]
