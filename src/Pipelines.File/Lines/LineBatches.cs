@@ -37,7 +37,10 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     {
         LineBatches copy = new(Nothing, MaxLength, leaveOpen: false, CancellationToken.None);
         copy.HoldCopyOf(this);
-        copy._count = _count;
+
+        // At once: two threads that use the copy would make the index twice, in one array.
+        _ = copy.Ends;
+        copy._count = copy._indexed;
         return copy.Current;
     }
 

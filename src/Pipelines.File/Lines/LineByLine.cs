@@ -56,6 +56,7 @@ internal abstract class LineByLine<T>(LineBatches batches) : IAsyncEnumerable<T>
     public virtual ValueTask DisposeAsync()
     {
         batches.Returned = _line > 0 ? End + 1 : 0;
+        _line = _count = 0;
         return batches.DisposeAsync();
     }
 

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Globalization;
 using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
@@ -48,6 +49,61 @@ public sealed class LineBatchTests : IDisposable
             }
 
             return lines;
+        }
+    }
+
+    /// <summary>A copy goes to whoever wants it, also to two at once.</summary>
+    [Fact]
+    public async Task Copy_OnTwoThreadsAtOnce_HasTheSameLinesOnBoth()
+    {
+        const int Lines = 5000;
+        string path = _folder.File("f", Encoding.UTF8.GetBytes(string.Concat(Enumerable.Range(0, Lines).Select(i => $"{i:D4}\n"))));
+        for (int round = 0; round < 200; round++)
+        {
+            using Barrier barrier = new(2);
+            await foreach (LineBatch batch in FilePipeReader.Create(path).ReadLineBatchesAsync(cancellationToken: _stop))
+            {
+                LineBatch copy = batch.Copy();
+                await Task.WhenAll(Task.Run(() => Check(copy, barrier), _stop), Task.Run(() => Check(copy, barrier), _stop));
+            }
+        }
+
+        static void Check(LineBatch copy, Barrier barrier)
+        {
+            barrier.SignalAndWait();
+            int count = 0;
+            foreach (ReadOnlySpan<byte> line in copy)
+            {
+                Assert.Equal(count++, int.Parse(line, CultureInfo.InvariantCulture));
+            }
+
+            Assert.Equal((Lines, Lines), (count, copy.Count));
+        }
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task MoveNextAsync_BehindDisposeAsync_HasEnded(bool isText)
+    {
+        string path = _folder.File("f", "one\ntwo\nthree\n"u8.ToArray());
+        FilePipeReader reader = FilePipeReader.Create(path);
+        if (isText)
+        {
+            await CheckAsync(reader.ReadLinesAsync(cancellationToken: _stop));
+        }
+        else
+        {
+            await CheckAsync(reader.ReadLineSequencesAsync(cancellationToken: _stop));
+        }
+
+        static async Task CheckAsync<T>(IAsyncEnumerable<T> lines)
+        {
+            IAsyncEnumerator<T> line = lines.GetAsyncEnumerator();
+            Assert.True(await line.MoveNextAsync());
+            await line.DisposeAsync();
+            Assert.False(await line.MoveNextAsync());
+            await line.DisposeAsync();
         }
     }
 
