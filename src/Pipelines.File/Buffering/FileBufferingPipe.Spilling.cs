@@ -52,7 +52,7 @@ public sealed partial class FileBufferingPipe
         {
             if (_file.Opened is null)
             {
-                NamelessFile file = await WaitingCall<NamelessFile>.RunAsync(WaitKind.Open,
+                NamelessFile file = await WaitingThreads.Opens.RunAsync(
                     () => NamelessFile.Make(_options.FullFolder, _calls)).ConfigureAwait(false);
                 SharedFile shared = new(file.Opened, _options.FullFolder);
                 lock (_gate)

@@ -127,8 +127,6 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
     /// <summary>Whether a read waits: a racy hint, readable without the lock.</summary>
     internal bool IsWaiting => Volatile.Read(ref _waiting) is not null;
 
-    WaitKind IWaitingCall.WaitKind => WaitKind.Look;
-
     /// <summary>
     /// Follows a file. Returns <paramref name="file"/> itself if it has no end to wait at: a FIFO, a device, a file that the system
     /// generates.

@@ -183,6 +183,13 @@ internal sealed partial class WriteLoop
             case Step.Write:
                 _writtenBefore = queue.Written;
                 _request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
+                if (flushes.WantsSync(queue.Flushed)
+                    || (IsCompleted && (file.IsUnfinished || options.FlushGuarantee == FlushGuarantee.Durable)))
+                {
+                    // The next step waits for the device: one thread performs both.
+                    _request.Threads = WaitingThreads.Syncs;
+                }
+
                 queue.BeginWriteLocked(_request);
                 Debug.Assert(_request.Length > 0 && _request.Length <= queue.Flushed - queue.Written);
                 break;
