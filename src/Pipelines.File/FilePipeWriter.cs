@@ -227,7 +227,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                 FilePipeMetrics.FlushesPaused.Add();
             }
 
-            return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
+            return pending.RegisterCancellation(s_onTokenCanceled, this, cancellationToken);
         }
 
         return Ended(error, isCanceled, cancellationToken);
