@@ -47,7 +47,7 @@ public sealed partial class FilePipeReader
         do
         {
             error = TryRent();
-            if (error is null && !OpenedFile.Try(_request!))
+            if (error is null && !OpenedFile.TryPerform(_request!))
             {
                 return HandOver(cancellationToken);
             }

@@ -214,7 +214,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        _loop.WakeIf(wakes, isInline ? Here.Writes : Here.None);
+        _loop.WakeIf(wakes, isInline ? CallerMakes.Writes : CallerMakes.Nothing);
         if (isInline)
         {
             return EndInline();

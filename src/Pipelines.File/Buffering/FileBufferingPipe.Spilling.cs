@@ -75,7 +75,7 @@ public sealed partial class FileBufferingPipe
                     // As the writer of a file does: a short write, where the file system takes them at once, is made on this thread.
                     long begun = FastWrites.Shared.Begin(volume);
                     if (!(request.Length <= FastWrites.MaxBytes && FastWrites.Shared.AreExpected(volume)
-                        && opened.Try(request, mayWait: true)))
+                        && opened.TryPerform(request, mayWait: true)))
                     {
                         SharedFile.PendingRequest pending = new();
                         opened.Run(request, pending);

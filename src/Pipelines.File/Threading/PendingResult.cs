@@ -63,7 +63,8 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// Registers the token, and returns the task of the wait. <paramref name="onCanceled"/> removes the wait from the owner, if it is still
     /// there, and completes it. Called without a lock, because the token may be canceled already, and before anybody has the task.
     /// </summary>
-    internal ValueTask<TResult> RegisterCancellation(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
+    internal ValueTask<TResult> RegisterCancellation(
+        Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
         if (cancellationToken.CanBeCanceled)
         {
