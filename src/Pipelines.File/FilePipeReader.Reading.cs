@@ -29,7 +29,7 @@ public sealed partial class FilePipeReader
             if (_stage == Stage.Waiting)
             {
                 // A read is running already: a read-ahead, or one whose wait was canceled.
-                _wait = wait = PendingResult<ReadResult>.Rent(_freeWaits, cancellationToken);
+                _wait = wait = PendingResult<ReadResult>.Rent(_freeWaits ??= new(), cancellationToken);
             }
             else
             {
@@ -78,7 +78,7 @@ public sealed partial class FilePipeReader
             }
             else
             {
-                _wait = wait = PendingResult<ReadResult>.Rent(_freeWaits, cancellationToken);
+                _wait = wait = PendingResult<ReadResult>.Rent(_freeWaits ??= new(), cancellationToken);
             }
         }
 
