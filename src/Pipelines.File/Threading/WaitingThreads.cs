@@ -134,7 +134,7 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
         Wake(thread);
     }
 
-    /// <summary>Performs calls on a thread of the application's pool, in place of one that could not be started, while there are any.</summary>
+    /// <summary>Performs calls on a thread of the pool, in place of one that could not be started, while there are any.</summary>
     void IThreadPoolWorkItem.Execute() => Run(woken: null);
 
     /// <summary>Whether another thread is to come, and the idle one to wake; <see langword="null"/>: a new one is to be started.</summary>
