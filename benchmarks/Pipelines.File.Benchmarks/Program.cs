@@ -1,14 +1,5 @@
 using BenchmarkDotNet.Running;
-using FilePipelinesBenchmarks.Cold;
-using FilePipelinesBenchmarks.Copying;
-using FilePipelinesBenchmarks.Durable;
-using FilePipelinesBenchmarks.Follow;
-using FilePipelinesBenchmarks.Measuring;
-using FilePipelinesBenchmarks.Reading;
-using FilePipelinesBenchmarks.Reporting;
-using FilePipelinesBenchmarks.SmallFiles;
-using FilePipelinesBenchmarks.Suites;
-using FilePipelinesBenchmarks.Waiting;
+using FilePipelinesBenchmarks;
 using Spectre.Console;
 
 const int RedirectedWidth = 160;
@@ -30,12 +21,10 @@ switch (args.FirstOrDefault())
 {
     case Alone.Command:
         return await Alone.RunAsync(args[1..]);
-    case "caching":
-        return await CachingCommand.RunAsync(args[1..]);
     case "first":
         return await FirstFile.RunAsync(args[1..]);
     case "follow":
-        return await FollowCommand.RunAsync(args[1..]);
+        return await Following.RunAsync(args[1..]);
     case "logs":
         return await ManyLogs.RunAsync(args[1..]);
     case "pairs":
@@ -43,18 +32,17 @@ switch (args.FirstOrDefault())
     case "counts":
         return await ReadCounts.RunAsync(args[1..]);
     case "durable":
-        return await CommitMeasurement.RunAsync(args[1..]);
-    case "read":
-        return await ReadOnly.RunAsync(args[1..]);
-    case "report":
-        return await ReportCommand.RunAsync(args[1..]);
+        return await Commits.RunAsync(args[1..]);
     case "trees":
-        return await TreeCommand.RunAsync(args[1..]);
+        return await Trees.RunAsync(args[1..]);
     case TruncatedMapping.Command:
         return TruncatedMapping.Run();
     case "waits":
-        return await WaitsCommand.RunAsync(args[1..]);
+        return await Waits.RunAsync(args[1..]);
+    case "report" or "caching":
+        Console.Error.WriteLine("That is a program of its own: dotnet run -c Release --project benchmarks/Pipelines.File.Report");
+        return 2;
     default:
-        BenchmarkSwitcher.FromAssembly(typeof(SuiteConfig).Assembly).Run(args, SuiteConfig.Make());
+        BenchmarkSwitcher.FromAssembly(typeof(Suite).Assembly).Run(args, Suite.Configure());
         return 0;
 }

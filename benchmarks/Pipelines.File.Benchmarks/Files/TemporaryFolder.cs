@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Files;
+namespace FilePipelinesBenchmarks;
 
 /// <summary>A new folder under the temporary one, which the environment (TMPDIR on Unix) chooses; deleted with all that is in it.</summary>
 internal sealed class TemporaryFolder : IDisposable

@@ -1,8 +1,7 @@
 using System.Globalization;
 using System.Text;
-using FilePipelinesBenchmarks.Parsing;
 
-namespace FilePipelinesBenchmarks.Files;
+namespace FilePipelinesBenchmarks;
 
 /// <summary>A text file of lines that are the same on every machine, and what a parser makes of it. Deleted when it is disposed.</summary>
 internal sealed class TextFile : IDisposable

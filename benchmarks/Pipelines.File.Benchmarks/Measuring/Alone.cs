@@ -1,13 +1,11 @@
 using System.Diagnostics;
 using System.Globalization;
-using FilePipelinesBenchmarks.Files;
-using FilePipelinesBenchmarks.Reporting;
 
-namespace FilePipelinesBenchmarks.Measuring;
+namespace FilePipelinesBenchmarks;
 
 /// <summary>
-/// <c>alone SECTION POINT WAY</c>: one sample of one way at one point of a grid of the report, and nothing else, for
-/// <see cref="ProcessMeasurement"/> and perf.
+/// <c>alone GRID POINT WAY</c>: one sample of one way at one point of a grid, and nothing else, for <see cref="ProcessMeasurement"/>,
+/// .ci/guard, strace and perf.
 /// </summary>
 internal static class Alone
 {
@@ -22,13 +20,13 @@ internal static class Alone
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
-        ReportSection? section = arguments.Length == 3 ? ReportPlan.Sections.FirstOrDefault(section => section.Key == arguments[0]) : null;
+        Grid? grid = arguments.Length == 3 ? Grid.All(Scale.Full).FirstOrDefault(grid => grid.Key == arguments[0]) : null;
         using TemporaryFolder folder = new();
-        Candidate? candidate = section?.MakeColumns(folder)
+        Candidate? candidate = grid?.MakeColumns(folder)
             .FirstOrDefault(column => column.Name == arguments[1])?.Candidates.FirstOrDefault(candidate => candidate.Name == arguments[2]);
         if (candidate is null)
         {
-            await Console.Error.WriteLineAsync("alone SECTION POINT WAY, as figures.csv has them");
+            await Console.Error.WriteLineAsync("alone GRID POINT WAY, as figures.csv has them");
             return 2;
         }
 

@@ -1,4 +1,28 @@
-namespace FilePipelinesBenchmarks.Measuring;
+namespace FilePipelinesBenchmarks;
+
+/// <summary>Whose a way is.</summary>
+internal enum Origin
+{
+    /// <summary>This library's.</summary>
+    Own,
+
+    /// <summary>What .NET has ready made: a stream, a reader, a copy.</summary>
+    Net,
+
+    /// <summary>
+    /// What a good engineer writes by hand for this one purpose: a loop over RandomAccess or a stream, threads of one's own, a group
+    /// commit.
+    /// </summary>
+    ByHand,
+
+    /// <summary>Another package's or program's.</summary>
+    Other,
+
+    /// <summary>
+    /// What nothing that serves the same purpose can be faster than by much: the system call by itself, or nothing to read.
+    /// </summary>
+    Limit,
+}
 
 /// <summary>Tells by its name whose a way is; what is not listed here is .NET's.</summary>
 internal static class Origins
@@ -37,4 +61,12 @@ internal static class Origins
 
     /// <summary>Whether it is something that a program may use instead of this library.</summary>
     internal static bool IsRival(string way) => Of(way) is Origin.Net or Origin.ByHand or Origin.Other;
+}
+
+/// <summary>Programs of others that are measured where they are installed.</summary>
+internal static class Programs
+{
+    internal static bool IsInstalled(string name)
+        => (Environment.GetEnvironmentVariable("PATH") ?? string.Empty).Split(Path.PathSeparator).Any(
+            folder => File.Exists(Path.Join(folder, name)));
 }

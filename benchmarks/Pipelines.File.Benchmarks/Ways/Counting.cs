@@ -1,0 +1,120 @@
+using System.Diagnostics;
+using System.Globalization;
+using System.Text;
+using Pipelines.File;
+
+namespace FilePipelinesBenchmarks;
+
+/// <summary>The ways to know how many lines a file has; the first, a loop by hand, is the baseline.</summary>
+internal static class Counting
+{
+    private const int BufferSize = 64 * 1024;
+
+    /// <summary>How many lines a file has, and nothing else; a program that is not installed is left out.</summary>
+    internal static Grid Counts(Scale scale) => new(
+        "counts",
+        $"Lines of 13 B counted, {SizeText.Of(scale.CountedBytes)}; the programs with their start, and without their CPU time",
+        "file",
+        6,
+        new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
+        "**Counting.** A batch finds where each line ends; who only counts needs less.",
+        folder => [ColumnOf(folder, scale, lineLength: 13, ByHand,
+            ("by hand: 64 KiB, Span.Count", static path => new(ByHand(path))),
+            ("FilePipeReader, batch.Count", BatchesAsync),
+            Programs.IsInstalled("wc") ? ("wc -l", static path => RunAsync("wc", "-l", path)) : default)]);
+
+    /// <summary>How many lines contain a few bytes, which one of a thousand does.</summary>
+    internal static Grid Searches(Scale scale) => new(
+        "searches",
+        $"Lines of 100 B that contain a word, {SizeText.Of(scale.CountedBytes)}; the program with its start, and without its CPU time",
+        "file",
+        8,
+        new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
+        "**Searching.** ripgrep searches the whole buffer, and looks for the ends of lines only around what it has found.",
+        folder => [ColumnOf(folder, scale, lineLength: 100, SearchByHand,
+            ("by hand: 64 KiB, IndexOf a line", static path => new(SearchByHand(path))),
+            ("FilePipeReader, batches, IndexOf", SearchBatchesAsync),
+            Programs.IsInstalled("rg")
+                ? ("ripgrep, rg -c -F", static path => RunAsync("rg", "-c", "-F", Encoding.ASCII.GetString(Needle), path)) : default)]);
+
+    private static Column ColumnOf(TemporaryFolder folder, Scale scale, int lineLength, Func<string, long> expect,
+        params (string Name, Func<string, ValueTask<long>> CountAsync)[] ways)
+    {
+        string path = TextFile.MakeNumbers<LineParser>(folder, scale.CountedBytes, lineLength).Path;
+        long lines = expect(path);
+        return new Column(SizeText.Of(scale.CountedBytes), [.. ways.Where(way => way.Name is not null).Select(way => new Candidate(
+            way.Name,
+            async () => await way.CountAsync(path) is var count && count == lines ? count
+                : throw new InvalidDataException($"{count} lines instead of {lines}.")))]);
+    }
+
+    private static ReadOnlySpan<byte> Needle => " 4711 "u8;
+
+    private static long SearchByHand(string path)
+    {
+        byte[] buffer = new byte[BufferSize];
+        using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+        long lines = 0;
+        int left = 0;
+        for (int read; (read = stream.Read(buffer.AsSpan(left))) > 0;)
+        {
+            ReadOnlySpan<byte> rest = buffer.AsSpan(0, left + read);
+            for (int end; (end = rest.IndexOf((byte)'\n')) >= 0; rest = rest[(end + 1)..])
+            {
+                lines += rest[..end].IndexOf(Needle) >= 0 ? 1 : 0;
+            }
+
+            rest.CopyTo(buffer);
+            left = rest.Length;
+        }
+
+        return lines;
+    }
+
+    private static async ValueTask<long> SearchBatchesAsync(string path)
+    {
+        long lines = 0;
+        await foreach (LineBatch batch in FilePipeReader.Create(path).ReadLineBatchesAsync())
+        {
+            foreach (ReadOnlySpan<byte> line in batch)
+            {
+                lines += line.IndexOf(Needle) >= 0 ? 1 : 0;
+            }
+        }
+
+        return lines;
+    }
+
+    private static long ByHand(string path)
+    {
+        byte[] buffer = new byte[BufferSize];
+        using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+        long lines = 0;
+        for (int read; (read = stream.Read(buffer)) > 0;)
+        {
+            lines += buffer.AsSpan(0, read).Count((byte)'\n');
+        }
+
+        return lines;
+    }
+
+    private static async ValueTask<long> BatchesAsync(string path)
+    {
+        long lines = 0;
+        await foreach (LineBatch batch in FilePipeReader.Create(path).ReadLineBatchesAsync())
+        {
+            lines += batch.Count;
+        }
+
+        return lines;
+    }
+
+    // Its answer begins with the number.
+    private static async ValueTask<long> RunAsync(string program, params string[] arguments)
+    {
+        using Process process = Process.Start(new ProcessStartInfo(program, arguments) { RedirectStandardOutput = true })!;
+        string answer = await process.StandardOutput.ReadToEndAsync();
+        await process.WaitForExitAsync();
+        return long.Parse(answer.Trim().Split(' ')[0], CultureInfo.InvariantCulture);
+    }
+}

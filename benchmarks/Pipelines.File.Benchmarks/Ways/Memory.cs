@@ -1,0 +1,219 @@
+using System.Runtime.InteropServices;
+using Microsoft.IO;
+using Pipelines.File;
+
+namespace FilePipelinesBenchmarks;
+
+/// <summary>One point of a memory grid: content that is built of equal pieces, again and again.</summary>
+/// <param name="Size">Bytes of one write.</param>
+/// <param name="Writes">How many make the content.</param>
+/// <param name="Streams">How many streams one run builds, one after the other.</param>
+/// <param name="Path">The file that the content goes to, which is made, where it goes to one.</param>
+internal sealed record MemoryPoint(int Size, int Writes, int Streams, string Path = "")
+{
+    /// <summary>One piece.</summary>
+    internal byte[] Piece { get; } = MakePiece(Size);
+
+    /// <summary>Bytes of the whole content.</summary>
+    internal long Length => (long)Size * Writes;
+
+    /// <summary>Checks the content's length, and its last byte.</summary>
+    internal long Check(byte[] content)
+        => content.Length == Length && content[^1] == Piece[^1] ? Length
+            : throw new InvalidDataException($"{content.Length} bytes instead of {Length}.");
+
+    /// <summary>Checks the length of the closed file. Part of every measured method.</summary>
+    internal long CheckFile()
+        => new FileInfo(Path).Length == Length ? Length : throw new InvalidDataException($"The file does not have {Length} bytes.");
+
+    private static byte[] MakePiece(int size)
+    {
+        byte[] piece = new byte[size];
+        new Random(1).NextBytes(piece);
+        return piece;
+    }
+}
+
+/// <summary>Every way to build content in memory; the first of a list is its baseline.</summary>
+internal static class Memory
+{
+    /// <summary>What every double is.</summary>
+    private const double Value = 1.0;
+
+    private static readonly RecyclableMemoryStreamManager s_manager = new();
+
+    /// <summary>Arrays written, and the content as an array.</summary>
+    private static IReadOnlyList<Way<MemoryPoint>> Bytes { get; } =
+    [
+        new("MemoryStream", static point => WriteArrays(point, static () => new MemoryStream(), static stream => stream.ToArray())),
+        new("RecyclableMemoryStream", static point => WriteArrays(point, s_manager.GetStream, static stream => stream.ToArray())),
+        new("PooledMemoryStream",
+            static point => WriteArrays(point, static () => new PooledMemoryStream(), static stream => stream.ToArray())),
+    ];
+
+    /// <summary>Doubles written one by one, and the content as an array.</summary>
+    private static IReadOnlyList<Way<MemoryPoint>> Doubles { get; } =
+    [
+        new("MemoryStream with BinaryWriter",
+            static point => WriteDoubles(point, static () => new MemoryStream(), static stream => stream.ToArray())),
+        new("RecyclableMemoryStream with BinaryWriter",
+            static point => WriteDoubles(point, s_manager.GetStream, static stream => stream.ToArray())),
+        new("PooledMemoryStream with BinaryWriter",
+            static point => WriteDoubles(point, static () => new PooledMemoryStream(), static stream => stream.ToArray())),
+        new("PooledMemoryStream", WriteDoublesTyped),
+    ];
+
+    /// <summary>Arrays written, and the content copied to a new file.</summary>
+    private static IReadOnlyList<Way<MemoryPoint>> Files { get; } =
+    [
+        new("MemoryStream to FileStream", static point => WriteFileAsync(point, static () => new MemoryStream(), ToFileStreamAsync)),
+        new("RecyclableMemoryStream to FileStream", static point => WriteFileAsync(point, s_manager.GetStream, ToFileStreamAsync)),
+        new("PooledMemoryStream to FileStream",
+            static point => WriteFileAsync(point, static () => new PooledMemoryStream(), ToFileStreamAsync)),
+        new("PooledMemoryStream to FilePipeWriter",
+            static point => WriteFileAsync(point, static () => new PooledMemoryStream(), ToFilePipeWriterAsync)),
+    ];
+
+    /// <summary>FastStream's benchmark builds ten streams a run, too.</summary>
+    internal const int StreamsPerRun = 10;
+
+    // FastStream's grids: bytes of each array, or of a double, and how many.
+    internal static IReadOnlyList<(int Size, int Writes)> Arrays { get; } =
+        [(100, 10), (100, 100), (100, 1000), (100_000, 10), (100_000, 100), (100_000, 1000)];
+
+    internal static IReadOnlyList<(int Size, int Writes)> DoubleCounts { get; } =
+        [(sizeof(double), 10), (sizeof(double), 100), (sizeof(double), 1000)];
+
+    private const string Reason =
+        "**Memory.** An array of 85,000 bytes and more is a large object, and the collector gives the pages of large objects back to the "
+        + "system when none of them lives: where `ToArray` makes one of 100 kB to 1 MB again and again, fetching its pages anew is most of "
+        + "the time, for every way. "
+        + "`RecyclableMemoryStream` keeps its blocks among the large objects, which happens to keep pages there; this library's lie on the "
+        + "pinned heap. Into a file, opening and closing it are most of the time for little content, and a writer's drain on another "
+        + "thread is one more way there and back.";
+
+    internal static IReadOnlyList<Grid> Grids(Scale scale) =>
+    [
+        Built(scale, "memory-bytes", "arrays", "writes × bytes", scale.Points(Arrays, 1, 4), Bytes, 45),
+        Built(scale, "memory-doubles", "doubles", "doubles", scale.Points(DoubleCounts, 1), Doubles, 20),
+        new(
+            "memory-file",
+            "Content of arrays built in memory, then CopyToAsync to a new file",
+            "writes × bytes",
+            30,
+            MeasurementOf(scale, "memory-file"),
+            Reason,
+            folder => [.. scale.Points([Arrays[0], Arrays[2], Arrays[4], Arrays[5]], 2).Select(point => Column.Of(
+                NameOf(point),
+                Files.Select(way => way with { Prepare = static point => File.Delete(point.Path) }),
+                new MemoryPoint(point.Size, point.Writes, 1, folder.PathOf("content.bin"))))]),
+    ];
+
+    private static Grid Built(Scale scale, string key, string what, string axis,
+        IReadOnlyList<(int Size, int Writes)> points, IReadOnlyList<Way<MemoryPoint>> ways, double weight)
+        => new(
+            key,
+            $"Content of {what} built in memory, then ToArray",
+            axis,
+            weight,
+            MeasurementOf(scale, key),
+            Reason,
+            _ => [.. points.Select(point => Column.Of(NameOf(point), ways, new MemoryPoint(point.Size, point.Writes, StreamsPerRun)))])
+        {
+            Operations = StreamsPerRun,
+        };
+
+    // A process of its own for every sample is slow.
+    private static ProcessMeasurement MeasurementOf(Scale scale, string key) => new(key, scale.IsQuick ? 1 : 3, 11);
+
+    private static string NameOf((int Size, int Writes) point)
+        => point.Size == sizeof(double) ? Figures.Count(point.Writes) : $"{Figures.Count(point.Writes)} × {Figures.Count(point.Size)} B";
+
+    private static ValueTask<long> WriteArrays<TStream>(MemoryPoint point, Func<TStream> make, Func<TStream, byte[]> toArray)
+        where TStream : Stream
+    {
+        long bytes = 0;
+        for (int i = 0; i < point.Streams; i++)
+        {
+            using TStream stream = make();
+            Fill(stream, point);
+            bytes += point.Check(toArray(stream));
+        }
+
+        return new ValueTask<long>(bytes);
+    }
+
+    private static ValueTask<long> WriteDoubles<TStream>(MemoryPoint point, Func<TStream> make, Func<TStream, byte[]> toArray)
+        where TStream : Stream
+    {
+        long bytes = 0;
+        for (int i = 0; i < point.Streams; i++)
+        {
+            using TStream stream = make();
+            using BinaryWriter writer = new(stream);
+            for (int number = 0; number < point.Writes; number++)
+            {
+                writer.Write(Value);
+            }
+
+            bytes += CheckDoubles(point, toArray(stream));
+        }
+
+        return new ValueTask<long>(bytes);
+    }
+
+    private static ValueTask<long> WriteDoublesTyped(MemoryPoint point)
+    {
+        long bytes = 0;
+        for (int i = 0; i < point.Streams; i++)
+        {
+            using PooledMemoryStream stream = new();
+            for (int number = 0; number < point.Writes; number++)
+            {
+                stream.WriteDoubleLittleEndian(Value);
+            }
+
+            bytes += CheckDoubles(point, stream.ToArray());
+        }
+
+        return new ValueTask<long>(bytes);
+    }
+
+    private static async ValueTask<long> WriteFileAsync<TStream>(
+        MemoryPoint point, Func<TStream> make, Func<TStream, string, ValueTask> copyAsync)
+        where TStream : Stream
+    {
+        using TStream stream = make();
+        Fill(stream, point);
+        stream.Position = 0;
+        await copyAsync(stream, point.Path);
+        return point.CheckFile();
+    }
+
+    private static async ValueTask ToFileStreamAsync(Stream stream, string path)
+    {
+        await using FileStream file = new(path, FileMode.Create, FileAccess.Write, FileShare.None);
+        await stream.CopyToAsync(file);
+    }
+
+    private static async ValueTask ToFilePipeWriterAsync(PooledMemoryStream stream, string path)
+    {
+        FilePipeWriter file = FilePipeWriter.Create(path);
+        await stream.CopyToAsync(file);
+        await file.CompleteAsync();
+    }
+
+    private static void Fill(Stream stream, MemoryPoint point)
+    {
+        byte[] piece = point.Piece;
+        for (int i = 0; i < point.Writes; i++)
+        {
+            stream.Write(piece, 0, piece.Length);
+        }
+    }
+
+    private static long CheckDoubles(MemoryPoint point, byte[] content)
+        => content.Length == point.Length && MemoryMarshal.Read<double>(content.AsSpan(content.Length - sizeof(double))) == Value
+            ? point.Length
+            : throw new InvalidDataException($"{content.Length} bytes instead of {point.Length}.");
+}

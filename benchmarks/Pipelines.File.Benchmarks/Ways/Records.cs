@@ -1,0 +1,148 @@
+using System.Buffers;
+using System.Buffers.Binary;
+using Pipelines.File;
+
+namespace FilePipelinesBenchmarks;
+
+/// <summary>The ways to records with a length in front, 46 bytes each; the first, a loop by hand, is the baseline.</summary>
+internal static class Records
+{
+    private const int BufferSize = 64 * 1024;
+    private const int Prefix = sizeof(int);
+    private const int Payload = 42;
+
+    internal static Grid Grid(Scale scale) => new(
+        "records",
+        $"{Figures.Count(scale.Records)} records of 46 B, a sum over each",
+        "file",
+        8,
+        new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
+        "**Records.** A parser is a delegate, so a call for each record, which a loop by hand does not make.",
+        folder => [new Column("46 B", Candidates(Make(folder, scale.Records)))]);
+
+    /// <summary>Writes so many records into a file of the folder, and returns its path.</summary>
+    private static string Make(TemporaryFolder folder, int count)
+    {
+        string path = folder.PathOf("records.bin");
+        Random random = new(Seed: 46);
+        byte[] block = new byte[(Prefix + Payload) * 10_000];
+        using FileStream stream = new(path, FileMode.Create, FileAccess.Write, FileShare.None, bufferSize: 0);
+        for (int left = count; left > 0; left -= 10_000)
+        {
+            random.NextBytes(block);
+            for (int i = 0; i < block.Length; i += Prefix + Payload)
+            {
+                BinaryPrimitives.WriteInt32LittleEndian(block.AsSpan(i), Payload);
+            }
+
+            stream.Write(block.AsSpan(0, Math.Min(left, 10_000) * (Prefix + Payload)));
+        }
+
+        return path;
+    }
+
+    private static IReadOnlyList<Candidate> Candidates(string path) =>
+    [
+        new("FileStream, 64 KiB, by hand", () => ValueTask.FromResult(ByHand(path))),
+        new("the same through a delegate, by hand", () => ValueTask.FromResult(ByHand(path, TryTake))),
+        new("ReadRecordBatchesAsync", () => BatchesAsync(path, TryTake)),
+        new("ReadRecordBatchesAsync, a lambda", () => BatchesAsync(
+            path, static (ReadOnlySpan<byte> bytes, out int consumed, out long record) => TryTake(bytes, out consumed, out record))),
+        new("ReadRecordBatchesAsync, with offsets", () => OffsetsAsync(path)),
+    ];
+
+    private static long ByHand(string path)
+    {
+        long sum = 0;
+        byte[] buffer = new byte[BufferSize];
+        using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+        int left = 0;
+        for (int read; (read = stream.Read(buffer.AsSpan(left))) > 0;)
+        {
+            ReadOnlySpan<byte> rest = buffer.AsSpan(0, left + read);
+            while (TryTake(rest, out int length, out long record) == OperationStatus.Done)
+            {
+                sum += record;
+                rest = rest[length..];
+            }
+
+            rest.CopyTo(buffer);
+            left = rest.Length;
+        }
+
+        return left == 0 ? sum : throw new InvalidDataException("A record is damaged, cut off, or longer than the buffer.");
+    }
+
+    private static long ByHand(string path, RecordSpanParser<long> parser)
+    {
+        long sum = 0;
+        byte[] buffer = new byte[BufferSize];
+        using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
+        int left = 0;
+        for (int read; (read = stream.Read(buffer.AsSpan(left))) > 0;)
+        {
+            ReadOnlySpan<byte> rest = buffer.AsSpan(0, left + read);
+            while (parser(rest, out int length, out long record) == OperationStatus.Done)
+            {
+                sum += record;
+                rest = rest[length..];
+            }
+
+            rest.CopyTo(buffer);
+            left = rest.Length;
+        }
+
+        return left == 0 ? sum : throw new InvalidDataException("A record is damaged, cut off, or longer than the buffer.");
+    }
+
+    private static async ValueTask<long> BatchesAsync(string path, RecordSpanParser<long> parser)
+    {
+        long sum = 0;
+        await foreach (RecordBatch<long> batch in FilePipeReader.Create(path).ReadRecordBatchesAsync(parser))
+        {
+            foreach (long record in batch)
+            {
+                sum += record;
+            }
+        }
+
+        return sum;
+    }
+
+    private static async ValueTask<long> OffsetsAsync(string path)
+    {
+        long sum = 0;
+        await foreach (RecordBatch<long> batch in FilePipeReader.Create(path).ReadRecordBatchesAsync<long>(TryTake))
+        {
+            foreach (LocatedRecord<long> record in batch.WithOffsets())
+            {
+                sum += record.Record;
+            }
+        }
+
+        return sum;
+    }
+
+    /// <summary>A record is the exclusive or of what it holds.</summary>
+    private static OperationStatus TryTake(ReadOnlySpan<byte> bytes, out int consumed, out long record)
+    {
+        record = 0;
+        consumed = bytes.Length < Prefix ? Prefix : Prefix + BinaryPrimitives.ReadInt32LittleEndian(bytes);
+        if (consumed < Prefix + sizeof(long))
+        {
+            return bytes.Length < Prefix ? OperationStatus.NeedMoreData : OperationStatus.InvalidData;
+        }
+
+        if (bytes.Length < consumed)
+        {
+            return OperationStatus.NeedMoreData;
+        }
+
+        foreach (long one in System.Runtime.InteropServices.MemoryMarshal.Cast<byte, long>(bytes[Prefix..consumed]))
+        {
+            record ^= one;
+        }
+
+        return OperationStatus.Done;
+    }
+}

@@ -1,0 +1,100 @@
+using System.Globalization;
+using System.Text;
+
+namespace FilePipelinesBenchmarks.Reporting;
+
+/// <summary>
+/// What is on the device when it is done: commits of many producers, flushes one after the other, and files that are replaced.
+/// </summary>
+internal sealed class DurableChapter(Scale scale) : GridChapter([Writing.Durable(scale), .. Replacing.Grids(scale)])
+{
+    private const double CommitWeight = 45;
+    private IReadOnlyList<(CommitFile File, Load Load)> _commits = [];
+
+    internal override string Title => "Durable";
+
+    internal override double Weight => base.Weight + CommitWeight;
+
+    internal override IEnumerable<Headline> Headlines =>
+    [
+        Durably(CommitFile.Preallocated, "headline-commits-preallocated", "a preallocated file"),
+        Durably(CommitFile.Growing, "headline-commits-growing", "a growing file"),
+    ];
+
+    internal override IEnumerable<(string FileName, string Text)> DataFiles
+    {
+        get
+        {
+            StringBuilder csv = new("method,file,producers,commits_per_second_min,lower_quartile,median,upper_quartile,max,"
+                + "ratio_median,us_median,us_99th_percentile\n");
+            foreach ((CommitFile file, Load load) in _commits)
+            {
+                csv.Append(CultureInfo.InvariantCulture,
+                    $"{Figures.Quoted(load.Way)},{file},{load.AtOnce},{Figures.Fields(load.PerSecond, "0")},"
+                    + $"{load.Ratio.Median:0.0000},{load.Median:0.0},{load.NinetyNinth:0.0}\n");
+            }
+
+            return [("commits.csv", csv.ToString())];
+        }
+    }
+
+    internal override async Task MeasureAsync(Allowance allowance)
+    {
+        double share = CommitWeight / Weight;
+        _commits = await Commits.MeasureAsync(
+            scale.IsQuick ? 3 : 5, scale.Points(Commits.ProducerCounts, 0, 2), part => allowance.OnShare(part * share));
+        await base.MeasureAsync(new Allowance(allowance.Time * (1 - share), part => allowance.OnShare(share + (part * (1 - share)))));
+    }
+
+    internal override void Write(Page page)
+    {
+        page.Paragraph(
+            $"Records of {CommitWay.RecordSize} bytes, each on the device before its producer goes on to the next. "
+            + "**By hand** is a `Channel`, one loop that writes all that waits to a `FileStream`, one `Flush(true)`, and the completion of "
+            + "all. `FilePipeWriter` is shared by all producers under a lock, and each awaits its own flush; `Pipelines.File.Journal` also "
+            + "frames each record and chains its checksum. A thread each has a place of its own in one file. "
+            + "Like is compared with like: into a preallocated file, whose blocks are filled with zeros ahead (by the journal while it "
+            + "runs, by the others before) and overwritten, a sync writes the data alone; into a growing one, by every way, it writes the "
+            + "file system's journal, too. A ratio compares the commits a second of one round: more is faster.");
+        foreach (IGrouping<CommitFile, Load> file in _commits.GroupBy(commit => commit.File, commit => commit.Load))
+        {
+            string kind = file.Key == CommitFile.Growing ? "a growing file" : "a preallocated file";
+            page.Picture(
+                $"commits-{file.Key.ToString().ToLowerInvariant()}.svg",
+                BarChart.Draw($"Commits a second, {kind} (each group has its own scale)",
+                    [.. file.GroupBy(load => load.AtOnce).Select(group => new BarGroup(Producers(group.Key), [.. group.Select(
+                        load => (load.Way, load.PerSecond.Median, Figures.Count(load.PerSecond.Median)))]))]),
+                $"Bars: commits a second by each way into {kind}, by the number of producers");
+            page.Table(
+                ["way", "producers", "commits a second", "against by hand", "p50", "p99"],
+                file.Select(load => (IReadOnlyList<string>)
+                [
+                    Figures.Emphasised(load.Way),
+                    Producers(load.AtOnce),
+                    Figures.Emphasised(load.Way, Figures.Count(load.PerSecond.Median)),
+                    Figures.Ratio(load.Ratio),
+                    Figures.Time(load.Median),
+                    Figures.Time(load.NinetyNinth),
+                ]));
+        }
+
+        foreach (GridResult result in Results)
+        {
+            page.Grid(result);
+        }
+    }
+
+    private Headline Durably(CommitFile file, string key, string what)
+        => Headline.OfRates(
+            key,
+            $"Durable commits into {what}",
+            $"commits a second of {CommitWay.RecordSize} B, {Commits.ProducerCounts[^1]} producers",
+            [
+                .. _commits.Where(commit => commit.File == file)
+                    .GroupBy(commit => commit.Load.AtOnce, commit => commit.Load)
+                    .Select(group => (Producers(group.Key),
+                        (IReadOnlyList<(string, double)>)[.. group.Select(load => (load.Way, load.PerSecond.Median))])),
+            ]);
+
+    private static string Producers(int count) => count == 1 ? "1 producer" : $"{count} producers";
+}
