@@ -69,31 +69,30 @@ internal sealed class RotatedName
     }
 
     /// <summary>
-    /// Compares names without the extension that both have: digits as numbers, and a shorter name before one that goes on (app.log,
-    /// app_2.log, app_10.log).
+    /// Compares names, first without their extensions: digits as numbers, and a shorter name before one that goes on (app.log, app_2.log,
+    /// app_10.log). What begins with a digit is no extension (app.1).
     /// </summary>
     internal static int Compare(string one, string other)
     {
-        ReadOnlySpan<char> left = one;
-        ReadOnlySpan<char> right = other;
-        if (Path.GetExtension(left) is var extension && extension.SequenceEqual(Path.GetExtension(right)))
-        {
-            left = left[..^extension.Length];
-            right = right[..^extension.Length];
-        }
+        (int end, int otherEnd) = (StemOf(one), StemOf(other));
+        int result = CompareText(one.AsSpan(0, end), other.AsSpan(0, otherEnd));
+        result = result != 0 ? result : CompareText(one.AsSpan(end), other.AsSpan(otherEnd));
+        return result != 0 ? result : string.CompareOrdinal(one, other);
 
-        for (int result; !left.IsEmpty && !right.IsEmpty;)
+        static int StemOf(string name)
+            => name.Length - (Path.GetExtension(name.AsSpan()) is [_, not (>= '0' and <= '9'), ..] extension ? extension.Length : 0);
+    }
+
+    private static int CompareText(ReadOnlySpan<char> left, ReadOnlySpan<char> right)
+    {
+        while (!left.IsEmpty && !right.IsEmpty)
         {
-            (int digits, int others) = (DigitsOf(left), DigitsOf(right));
+            (int digits, int others, int result) = (DigitsOf(left), DigitsOf(right), left[0] - right[0]);
             if (digits > 0 && others > 0)
             {
                 ReadOnlySpan<char> number = left[..digits].TrimStart('0');
                 ReadOnlySpan<char> another = right[..others].TrimStart('0');
                 result = number.Length != another.Length ? number.Length - another.Length : number.SequenceCompareTo(another);
-            }
-            else
-            {
-                (digits, others, result) = (1, 1, left[0] - right[0]);
             }
 
             if (result != 0)
@@ -101,11 +100,11 @@ internal sealed class RotatedName
                 return result;
             }
 
-            left = left[digits..];
-            right = right[others..];
+            left = left[Math.Max(digits, 1)..];
+            right = right[Math.Max(others, 1)..];
         }
 
-        return left.Length != right.Length ? left.Length - right.Length : string.CompareOrdinal(one, other);
+        return left.Length - right.Length;
 
         static int DigitsOf(ReadOnlySpan<char> text)
             => text.IndexOfAnyExceptInRange('0', '9') is var end && end < 0 ? text.Length : end;

@@ -158,9 +158,29 @@ public sealed class RollingWriterTests : IDisposable
     [InlineData("app-20261128.log", "app-20261128_001.log", "app-20261128_1000.log", "app-20261129.log")]
     [InlineData("app.20261128.log", "app.20261128.1.log", "app.20261128.10.log")]
     [InlineData("app.log", "app.log.1", "app.log.2", "app.log.10")]
+    [InlineData("app.20261128", "app.20261129.1", "app.20261130")]
     [InlineData("a9b1.log", "a10b0.log", "a010b2.log")]
     public void Compare_NamesOfOneLog_AreInTheOrderOfTheirNumbers(params string[] names)
         => Assert.Equal(names, names.Reverse().Order(Comparer<string>.Create(RotatedName.Compare)));
+
+    /// <summary>Sorting with anything else may throw, or give any order.</summary>
+    [Fact]
+    public void Compare_AnyNames_IsATotalOrder()
+    {
+        Comparer<string> order = Comparer<string>.Create(RotatedName.Compare);
+        string[] parts = ["", "a", "-", "1", ".log", ".b"];
+        string[] pairs = [.. from one in parts from other in parts select one + other];
+        string[] names = [.. from one in pairs from other in pairs select one + other];
+        string[] sorted = [.. names.Distinct().Order(order)];
+        for (int i = 0; i < sorted.Length; i++)
+        {
+            for (int j = 0; j < sorted.Length; j++)
+            {
+                int expected = i.CompareTo(j);
+                Assert.True(Math.Sign(order.Compare(sorted[i], sorted[j])) == expected, $"{sorted[i]} and {sorted[j]}");
+            }
+        }
+    }
 
     private static IEnumerable<string> Numbers(int first, int end)
         => Enumerable.Range(first, end - first).Select(static i => $"line {i.ToString("00000", CultureInfo.InvariantCulture)} of a log");
