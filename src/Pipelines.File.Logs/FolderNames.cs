@@ -3,8 +3,8 @@ using System.IO.Enumeration;
 namespace Pipelines.File;
 
 /// <summary>
-/// The names of the files in a folder, listed again only when the folder has changed, once for all that follow logs there. Looking waits
-/// for the device.
+/// The names of the files in a folder, listed again only when the folder has changed, once for all that follow logs there. Its timer is the
+/// clock of their searches, too, so that many followers wake the processor as seldom as one. Looking waits for the device.
 /// </summary>
 /// <remarks>
 /// A change that came within the same tick of the file system's clock as the listing leaves no trace. So after a change each look lists
@@ -14,6 +14,12 @@ internal sealed class FolderNames(string path, TimeProvider time)
 {
     /// <summary>The longest tick that a file system has for the time of a folder: 2 s of FAT.</summary>
     private static readonly TimeSpan s_longestTick = TimeSpan.FromSeconds(2.5);
+
+    /// <summary>
+    /// The same if the time has parts that are finer than 10 ms, those of exFAT: then it comes from a kernel's clock, whose tick is 16 ms
+    /// at most. A virtual processor may be late with it.
+    /// </summary>
+    private static readonly TimeSpan s_fineTick = TimeSpan.FromSeconds(0.25);
 
     /// <summary>
     /// After a listing there is a pause of this many times its duration: listing a large folder that changes all the time takes 5 % of a
@@ -27,15 +33,16 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// <summary>For how long a folder must have been as it is, by the clocks, to be believed at the first look. Clocks differ.</summary>
     private static readonly TimeSpan s_oldAge = TimeSpan.FromSeconds(10);
 
-    // Those that somebody uses, and by how many. A lock on it guards it.
-    private static readonly Dictionary<(string, TimeProvider), (FolderNames Names, int Users)> s_shared = [];
+    // Those that somebody uses. A lock on it guards it and the timers.
+    private static readonly Dictionary<(string, TimeProvider, TimeSpan), FolderNames> s_shared = [];
 
     private static readonly EnumerationOptions s_everything = new() { AttributesToSkip = 0, IgnoreInaccessible = false };
 
     private readonly Lock _lock = new();
+    private ITimer? _timer;
 
-    // When a look was begun last, by whomever.
-    private long _lookedAt = long.MinValue;
+    // What the users were told last. Owned by the timer.
+    private int _told;
 
     // Null: it was not looked at yet. Linux has the second time, because rsync(1) and tar(1) set the first one back.
     private (FileIdentity Identity, DateTime Written, long Changed)? _version;
@@ -45,14 +52,17 @@ internal sealed class FolderNames(string path, TimeProvider time)
     // It was listed, and no change can have left no trace.
     private bool _isCertain;
 
+    // How many listings were begun.
+    private int _begun;
+
     // When the last listing was over, and how long after that the next one begins at the earliest.
     private long _listedAt;
     private TimeSpan _pause;
 
-    /// <summary>It was listed.</summary>
-    internal event Action? Listed;
+    // With it, and whether there is something new.
+    private event Action<FolderNames, bool>? Looked;
 
-    /// <summary>How often it was listed.</summary>
+    /// <summary>How often there was something new: it was listed, or could not be.</summary>
     internal int Listings { get; private set; }
 
     /// <summary>Why it could not be listed when that was tried last; <see langword="null"/> if it was, or is not there.</summary>
@@ -64,54 +74,55 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// <summary>The names, in ordinal order.</summary>
     internal IReadOnlyList<string> Names => _names;
 
-    /// <summary>The names of a folder, the same for everybody. <see cref="Return"/> gives them back.</summary>
-    internal static FolderNames Rent(string path, TimeProvider time)
+    /// <summary>The names of a folder, the same for everybody with this interval. <see cref="Return"/> gives them back.</summary>
+    /// <param name="path">Its full path.</param>
+    /// <param name="options">The clock and the interval.</param>
+    /// <param name="looked">Called after every interval, and told whether there is something new. It does not wait.</param>
+    internal static FolderNames Rent(string path, LogFollowerOptions options, Action<FolderNames, bool> looked)
     {
+        (TimeProvider time, TimeSpan interval) = (options.TimeProvider, options.FollowInterval);
         lock (s_shared)
         {
-            (FolderNames Names, int Users) shared = s_shared.GetValueOrDefault((path, time), (new FolderNames(path, time), 0));
-            s_shared[(path, time)] = (shared.Names, shared.Users + 1);
-            return shared.Names;
+            if (!s_shared.TryGetValue((path, time, interval), out FolderNames? names))
+            {
+                names = new FolderNames(path, time);
+                s_shared.Add((path, time, interval), names);
+
+                // Those of one interval wake the processor together.
+                TimeSpan first = time != TimeProvider.System ? interval
+                    : interval - TimeSpan.FromTicks(TimeSpan.FromMilliseconds(Environment.TickCount64).Ticks % interval.Ticks);
+                names._timer = time.CreateTimer(static names => ((FolderNames)names!).Tick(), names, first, interval);
+            }
+
+            names.Looked += looked;
+            return names;
         }
     }
 
-    internal void Return()
+    internal void Return(LogFollowerOptions options, Action<FolderNames, bool> looked)
     {
         lock (s_shared)
         {
-            int users = s_shared[(path, time)].Users - 1;
-            s_shared[(path, time)] = (this, users);
-            if (users == 0)
+            Looked -= looked;
+            if (Looked is null)
             {
-                s_shared.Remove((path, time));
+                s_shared.Remove((path, time, options.FollowInterval));
+                _timer!.Dispose();
             }
         }
     }
 
-    /// <summary>Whether a look is due, which is the caller's then: nobody has begun one for half of the interval.</summary>
-    internal bool IsDue(TimeSpan interval)
-    {
-        long last = Volatile.Read(ref _lookedAt);
-        long now = time.GetTimestamp();
-        return time.GetElapsedTime(last, now) >= interval / 2 && Interlocked.CompareExchange(ref _lookedAt, now, last) == last;
-    }
-
     /// <summary>Lists the folder if it has changed. Returns whether it was listed.</summary>
-    /// <param name="isSure">Whether to list it also if a change may have left no trace, and without a pause.</param>
+    /// <param name="isSure">
+    /// Whether to list it also if a change may have left no trace, and without a pause. A listing that somebody has begun since is as good.
+    /// </param>
     internal bool Look(bool isSure)
     {
-        bool isListed;
+        int begun = Volatile.Read(ref _begun);
         lock (_lock)
         {
-            isListed = LookLocked(isSure);
+            return !(isSure && _begun != begun && Failure is null) && LookLocked(isSure);
         }
-
-        if (isListed)
-        {
-            Listed?.Invoke();
-        }
-
-        return isListed;
     }
 
     internal bool Contains(string name) => Array.BinarySearch(_names, name, StringComparer.Ordinal) >= 0;
@@ -131,13 +142,34 @@ internal sealed class FolderNames(string path, TimeProvider time)
         return new ArraySegment<string>(names, first, end - first);
     }
 
+    private static TimeSpan TickOf(FileStatus folder)
+        => folder.LastWritten.Ticks % (10 * TimeSpan.TicksPerMillisecond) == 0 ? s_longestTick : s_fineTick;
+
+    private void Tick()
+    {
+        // If another look takes long, those that wait for nothing in this folder are told all the same.
+        if (_lock.TryEnter())
+        {
+            try
+            {
+                LookLocked(isSure: false);
+            }
+            finally
+            {
+                _lock.Exit();
+            }
+        }
+
+        int listings = Listings;
+        Looked?.Invoke(this, Interlocked.Exchange(ref _told, listings) != listings);
+    }
+
     private bool LookLocked(bool isSure)
     {
         // The version before the names: the next look sees a change after it.
         NameMeaning meaning = FileStatus.OfName(path, out FileStatus status);
         (FileIdentity, DateTime, long) version = (status.Identity, status.LastWritten, status.Changed);
         long begun = time.GetTimestamp();
-        _lookedAt = begun;
         if (version != _version)
         {
             DateTime changed = DateTime.UnixEpoch.AddTicks(status.Changed / TimeSpan.NanosecondsPerTick);
@@ -151,6 +183,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
             return false;
         }
 
+        _begun++;
         Exception? denied = null;
         string[] names = [];
         try
@@ -163,6 +196,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
         catch (IOException e) when (e is not DirectoryNotFoundException && (meaning == NameMeaning.Unknown || Directory.Exists(path)))
         {
             // No descriptor is free, for example. The names stay as they were, and the next look lists the folder.
+            Listings += Failure is null ? 1 : 0;
             Failure = e;
             return false;
         }
@@ -174,7 +208,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
 
         names.AsSpan().Sort(StringComparer.Ordinal.Compare);
         (_names, Listings, Failure, Denied) = (names, Listings + 1, null, denied);
-        _isCertain = denied is null && time.GetElapsedTime(_changedAt, begun) > s_longestTick;
+        _isCertain = denied is null && time.GetElapsedTime(_changedAt, begun) > TickOf(status);
         _listedAt = time.GetTimestamp();
         TimeSpan pause = time.GetElapsedTime(begun, _listedAt) * PauseFactor;
         _pause = pause < s_longestPause ? pause : s_longestPause;

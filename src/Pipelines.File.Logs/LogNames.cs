@@ -46,18 +46,12 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>The full path of the log.</summary>
     internal string Path => path;
 
-    /// <summary>The path whose file is written to.</summary>
-    internal string NamedPath => Rotated is [{ IsInNameOrder: true }] ? _newest?.Name.Path ?? path : path;
-
     /// <summary>The names that it gets when it is rotated: its own, and those of the file that it leads to if it is a link.</summary>
     internal RotatedName[] Rotated { get; private set; } = options.InNameOrder && LogSet.IsPattern(path) ? [new RotatedName(path)]
         : [.. options.RotatedNames.Select(pattern => new RotatedName(pattern, path))];
 
     /// <summary>Whether a listing is wanted though nothing has changed.</summary>
     internal bool IsStale { get; set; } = true;
-
-    /// <summary>The last listing. The search, which owns it, believes a listing that comes twice.</summary>
-    internal LogListing? Listing { get; set; }
 
     /// <summary>The bytes of the files that wait to be read.</summary>
     internal long WaitingBytes
@@ -115,9 +109,11 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
         if (target is not null && target != _target)
         {
+            // The target before may have been rotated just before the link was turned. Its file had the log's name, too.
+            string[] logs = _target is null ? [path, target] : [path, target, _target];
+            Rotated = [.. logs.SelectMany(log => options.RotatedNames.Select(pattern => new RotatedName(pattern, log))),
+                .. logs[2..].Select(static log => new RotatedName("{name}", log))];
             _target = target;
-            Rotated = [.. options.RotatedNames.SelectMany(
-                pattern => (RotatedName[])[new RotatedName(pattern, path), new RotatedName(pattern, target)])];
         }
 
         return target is not null;

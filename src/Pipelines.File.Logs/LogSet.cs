@@ -39,13 +39,12 @@ internal sealed class LogSet : IAsyncDisposable
     // The logs that have no file any more, and of which no batch has told. A lock on the dictionary guards it.
     private List<string> _gone = [];
 
-    // Owned by the search, which replaces the list of them for others.
+    // Owned by the search.
     private readonly Dictionary<string, Folder> _folders = [];
-    private volatile Folder[] _watched = [];
-    private volatile bool _isSearching;
 
-    // Whether the next search has something to do though no folder has changed.
-    private volatile bool _isRestless = true;
+    // The folder whose looks are this set's clock while it is restless: while a search has something to do though no folder has changed.
+    private volatile FolderNames? _clock;
+    private volatile bool _isRestless;
 
     // The patterns whose folder was listed: the logs that they find from then on are new.
     private readonly HashSet<string> _begun = [];
@@ -75,9 +74,6 @@ internal sealed class LogSet : IAsyncDisposable
     /// <summary>How many bytes were written and not returned yet.</summary>
     internal long BytesBehind => SumOf(static tail => tail.BytesBehind);
 
-    // A folder that cannot be listed is no news, and has to be told all the same.
-    private bool CannotList => Array.Exists(_watched, static folder => folder.Names.Failure is not null);
-
     /// <summary>
     /// Searches the files for the first time, which decides where reading begins, and goes on with that from time to time. Waits for the
     /// device.
@@ -89,11 +85,7 @@ internal sealed class LogSet : IAsyncDisposable
     }
 
     /// <summary>Searches now, and not only after an interval.</summary>
-    internal void SearchSoon()
-    {
-        _isRestless = true;
-        _due.Writer.TryWrite(true);
-    }
+    internal void SearchSoon() => _due.Writer.TryWrite(true);
 
     /// <summary>
     /// Waits until a tail has a batch. Returns <see langword="false"/> if none had for <see cref="LogFollowerOptions.IdleTimeout"/>.
@@ -143,10 +135,9 @@ internal sealed class LogSet : IAsyncDisposable
         _ready.Writer.TryComplete();
         await _stop.CancelAsync().ConfigureAwait(false);
         await _searching.ConfigureAwait(false);
-        foreach (Folder folder in _watched)
+        foreach (Folder folder in _folders.Values)
         {
-            folder.Names.Listed -= OnListed;
-            folder.Names.Return();
+            folder.Names.Return(_options, OnLooked);
         }
 
         foreach (LogTail tail in _logs.Values)
@@ -177,12 +168,6 @@ internal sealed class LogSet : IAsyncDisposable
     {
         try
         {
-            // All followers of one interval wake the processor together.
-            TimeSpan interval = _options.FollowInterval;
-            TimeSpan first = _options.TimeProvider == TimeProvider.System
-                ? interval - TimeSpan.FromTicks(TimeSpan.FromMilliseconds(Environment.TickCount64).Ticks % interval.Ticks) : interval;
-            ITimer timer = _options.TimeProvider.CreateTimer(static set => ((LogSet)set!).Tick(), this, first, interval);
-            await using ConfiguredAsyncDisposable disposing = timer.ConfigureAwait(false);
             while (true)
             {
                 await _due.Reader.ReadAsync(_stop.Token).ConfigureAwait(false);
@@ -199,30 +184,10 @@ internal sealed class LogSet : IAsyncDisposable
         }
     }
 
-    /// <summary>Searches if there is something to do, or a look at a folder is due.</summary>
-    private void Tick()
+    /// <summary>A folder was looked at. Called on the thread of its timer.</summary>
+    private void OnLooked(FolderNames names, bool isNews)
     {
-        bool isDue = _isRestless || CannotList;
-        foreach (Folder folder in _watched)
-        {
-            if (folder.Names.IsDue(_options.FollowInterval))
-            {
-                folder.IsDue = true;
-            }
-
-            isDue |= folder.IsDue || folder.IsNews;
-        }
-
-        if (isDue)
-        {
-            _due.Writer.TryWrite(true);
-        }
-    }
-
-    /// <summary>Another follower has listed a folder. What this one does itself, and what comes meanwhile, the next tick sees.</summary>
-    private void OnListed()
-    {
-        if (!_isSearching)
+        if (isNews || (_isRestless && names == _clock))
         {
             _due.Writer.TryWrite(true);
         }
@@ -230,60 +195,34 @@ internal sealed class LogSet : IAsyncDisposable
 
     private void Search()
     {
-        _isSearching = true;
-        try
-        {
-            SearchCore();
-        }
-        finally
-        {
-            _isSearching = false;
-        }
-    }
-
-    private void SearchCore()
-    {
-        // Those too that were listed in the midst of the last search, or by another follower. They are not listed again, which would have
-        // the others search again, and so on.
+        // Those too that were listed in the midst of the last search, or by another follower.
         HashSet<FolderNames> listed = [];
-        foreach (Folder folder in _watched)
+        foreach (Folder folder in _folders.Values)
         {
-            if (folder.IsDue)
-            {
-                folder.IsDue = false;
-                folder.Names.Look(isSure: false);
-            }
-
-            if (folder.IsNews)
+            if (folder.Seen != folder.Names.Listings)
             {
                 folder.Seen = folder.Names.Listings;
                 listed.Add(folder.Names);
             }
         }
 
-        if (listed.Count == 0 && !_isRestless && !CannotList)
-        {
-            return;
-        }
-
-        _isRestless = false;
         foreach (string path in _paths)
         {
             AddLogs(path, listed);
         }
 
-        List<LogTail> changed = [.. _logs.Values.Where(tail => HasChanged(tail, isFolderChanged: listed.Count > 0))];
-        for (int i = 0; i < MaxListings && changed.Count > 0; i++)
+        List<LogTail> unsettled = [.. _logs.Values.Where(tail => IsToBeListed(tail, isFolderChanged: listed.Count > 0))];
+        for (int i = 0; i < MaxListings && unsettled.Count > 0; i++)
         {
-            changed.RemoveAll(IsUpdated);
-            foreach (string folder in changed.SelectMany(static tail => tail.Names.Rotated.Select(static name => name.Folder)).Distinct())
+            unsettled.RemoveAll(IsSettled);
+            foreach (string folder in unsettled.SelectMany(static tail => tail.Names.Rotated.Select(static name => name.Folder)).Distinct())
             {
                 NamesOf(folder, isSure: true);
             }
         }
 
         // Their files are being renamed: the next search lists them again.
-        changed.ForEach(static tail => (tail.Names.IsStale, tail.Names.Listing) = (true, null));
+        unsettled.ForEach(static tail => tail.Names.IsStale = true);
         foreach (LogTail tail in _logs.Values)
         {
             tail.Look();
@@ -307,10 +246,8 @@ internal sealed class LogSet : IAsyncDisposable
             gone.Dispose();
         }
 
-        if (!OperatingSystem.IsLinux() || CannotList || _failingSince.Count > 0 || _logs.Values.Any(static tail => tail.IsRestless))
-        {
-            _isRestless = true;
-        }
+        _isRestless = !OperatingSystem.IsLinux() || _failingSince.Count > 0 || _logs.Values.Any(static tail => tail.IsRestless)
+            || _folders.Values.Any(static folder => folder.Names.Failure is not null);
     }
 
     /// <summary>The names in a folder.</summary>
@@ -321,13 +258,13 @@ internal sealed class LogSet : IAsyncDisposable
         if (!_folders.TryGetValue(folder, out Folder? watched))
         {
             // What others have listed may be older than this follower.
-            watched = new Folder(FolderNames.Rent(folder, _options.TimeProvider));
+            watched = new Folder(FolderNames.Rent(folder, _options, OnLooked));
             _folders.Add(folder, watched);
-            _watched = [.. _watched, watched];
-            watched.Names.Look(isSure: true);
-            watched.Names.Listed += OnListed;
+            _clock ??= watched.Names;
+            isSure = true;
         }
-        else if (isSure)
+
+        if (isSure)
         {
             watched.Names.Look(isSure);
         }
@@ -399,44 +336,40 @@ internal sealed class LogSet : IAsyncDisposable
         }
     }
 
-    /// <summary>Whether the names of a log have to be listed.</summary>
-    private bool HasChanged(LogTail tail, bool isFolderChanged)
+    /// <summary>Whether the files of a log have to be looked at.</summary>
+    private static bool IsToBeListed(LogTail tail, bool isFolderChanged)
     {
-        LogNames names = tail.Names;
-        if (!names.IsStale && !isFolderChanged && !tail.IsLink && OperatingSystem.IsLinux())
+        if (!tail.Names.IsStale && !isFolderChanged && !tail.IsLink && OperatingSystem.IsLinux())
         {
             return false;
         }
 
-        tail.IsLink = names.LookAtLink();
-        HashCode signature = default;
-        signature.Add(LogName.TryLook(names.NamedPath)?.Identity ?? default);
-        foreach (RotatedName rotated in names.Rotated)
+        tail.IsLink = tail.Names.LookAtLink();
+        if (tail.Names.IsStale)
         {
-            foreach (string name in NamesOf(rotated.Folder).StartingWith(rotated.Prefix))
-            {
-                signature.Add(name);
-            }
+            // What was seen before does not count.
+            (tail.Listing, tail.IsNews) = (null, true);
         }
 
-        bool hasChanged = names.IsStale || tail.Signature != signature.ToHashCode();
-        tail.Signature = signature.ToHashCode();
-        return hasChanged;
+        return true;
     }
 
     /// <summary>
-    /// Lists the files of a log. Returns <see langword="true"/> if the listing was believed, or has to wait for the next search.
+    /// Looks at the files of a log. A listing is believed when it comes twice. Returns <see langword="true"/> if it was, or has to wait for
+    /// the next search.
     /// </summary>
-    private bool IsUpdated(LogTail tail)
+    private bool IsSettled(LogTail tail)
     {
         LogNames names = tail.Names;
         LogListing listing = LogListing.Take(names.Path, names.Rotated, folder => NamesOf(folder));
-        bool isBelieved = listing.HasSameNames(names.Listing);
-        names.Listing = listing;
-        if (!isBelieved)
+        bool isBelieved = listing.HasSameNames(tail.Listing);
+        (tail.Listing, tail.IsNews) = (listing, tail.IsNews || !isBelieved);
+        if (!isBelieved || !tail.IsNews)
         {
-            return false;
+            return isBelieved;
         }
+
+        tail.IsNews = false;
 
         // A folder that cannot be listed may hold rotated files that are not known.
         Exception? failure = names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).FirstOrDefault(static one => one is not null);
@@ -462,7 +395,6 @@ internal sealed class LogSet : IAsyncDisposable
             }
         }
 
-        names.Listing = null;
         return true;
     }
 
@@ -489,23 +421,11 @@ internal sealed class LogSet : IAsyncDisposable
         _options.OnUnreadable(path, error);
     }
 
-    /// <summary>A folder that the search looks at.</summary>
+    /// <summary>A folder that the search looks at, and the number of its listing that was searched.</summary>
     private sealed class Folder(FolderNames names)
     {
-        private volatile bool _isDue;
-
         internal FolderNames Names => names;
 
-        /// <summary>Whether this follower is to look at it, for all of them.</summary>
-        internal bool IsDue
-        {
-            get => _isDue;
-            set => _isDue = value;
-        }
-
-        /// <summary>The number of the listing that was searched.</summary>
-        internal int Seen { get; set; }
-
-        internal bool IsNews => Seen != names.Listings;
+        internal int Seen { get; set; } = -1;
     }
 }

@@ -48,11 +48,14 @@ internal sealed class LogTail : IDisposable
 
     internal LogNames Names { get; }
 
-    /// <summary>The loop. Owned by the search, as are the next two.</summary>
+    /// <summary>The loop. Owned by the search, as are the next three.</summary>
     internal Task Running { get; private set; } = Task.CompletedTask;
 
-    /// <summary>What the names were when they were looked at last.</summary>
-    internal int Signature { get; set; }
+    /// <summary>The last listing.</summary>
+    internal LogListing? Listing { get; set; }
+
+    /// <summary>Whether the names are to be told of the listing when it comes twice.</summary>
+    internal bool IsNews { get; set; }
 
     /// <summary>Whether the log is looked at each time: its name is a link, so that its folder does not show every change.</summary>
     internal bool IsLink { get; set; }

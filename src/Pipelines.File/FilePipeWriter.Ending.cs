@@ -127,7 +127,7 @@ public sealed partial class FilePipeWriter
     private bool BeginComplete(Exception? exception, bool mayWait)
     {
         bool wakes;
-        CallerMakes makes;
+        Here here;
         lock (_loop)
         {
             if (IsCompleted)
@@ -145,11 +145,11 @@ public sealed partial class FilePipeWriter
             LeaveCall();
             bool isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
                 && _loop.MayWriteHereLocked();
-            makes = mayWait ? CallerMakes.Everything : isShort ? CallerMakes.Writes : CallerMakes.Nothing;
+            here = mayWait ? Here.All : isShort ? Here.Writes : Here.None;
             wakes = _loop.TryWakeLocked();
         }
 
-        _loop.WakeIf(wakes, makes);
+        _loop.WakeIf(wakes, here);
         return false;
     }
 

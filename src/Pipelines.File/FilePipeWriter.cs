@@ -214,7 +214,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        _loop.WakeIf(wakes, isInline ? CallerMakes.Writes : CallerMakes.Nothing);
+        _loop.WakeIf(wakes, isInline ? Here.Writes : Here.None);
         if (isInline)
         {
             return EndInline();
@@ -227,7 +227,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                 FilePipeMetrics.FlushesPaused.Add();
             }
 
-            return pending.RegisterCancellation(s_onTokenCanceled, this, cancellationToken);
+            return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
         }
 
         return Ended(error, isCanceled, cancellationToken);

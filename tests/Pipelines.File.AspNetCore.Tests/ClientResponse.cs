@@ -49,12 +49,11 @@ public sealed record ClientResponse(string Head, long BodyLength, string BodyHas
             }
             catch (TimeoutException)
             {
-                IReadOnlyList<WaitingThreads> waiting = WaitingThreads.All;
+                WaitingThreads waiting = WaitingThreads.Shared;
                 TestContext.Current.SendDiagnosticMessage(
                     $"No answer for {request.RequestUri}. Pool: {ThreadPool.ThreadCount} threads, {ThreadPool.PendingWorkItemCount} items "
-                    + $"queued, {ThreadPool.CompletedWorkItemCount} completed. Waiting threads: "
-                    + $"{waiting.Sum(threads => threads.ThreadCount)}, {waiting.Sum(threads => threads.QueuedCount)} calls queued, "
-                    + $"{waiting.Sum(threads => threads.UnderWayCount)} under way.");
+                    + $"queued, {ThreadPool.CompletedWorkItemCount} completed. Waiting threads: {waiting.ThreadCount}, "
+                    + $"{waiting.QueuedCount} calls queued, {waiting.UnderWayCount} under way.");
             }
         }
     }

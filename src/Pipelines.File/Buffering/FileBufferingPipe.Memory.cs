@@ -123,7 +123,7 @@ public sealed partial class FileBufferingPipe
         }
 
         // Closing a large file that has no name frees its blocks, which may take long.
-        _ = WaitingThreads.Opens.RunAsync(() =>
+        _ = WaitingCall<bool>.RunAsync(WaitKind.Open, () =>
         {
             file.Release(closeHandle: true);
             _released.SetResult();

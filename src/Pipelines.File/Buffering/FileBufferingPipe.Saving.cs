@@ -65,7 +65,7 @@ public sealed partial class FileBufferingPipe
         {
             await WaitForSpillAsync(throws: true).ConfigureAwait(false);
             SafeFileHandle handle = _file.Opened.Handle;
-            if (await WaitingThreads.Syncs.RunAsync(() => ReplacementFile.TryName(handle, path, replaces, _calls))
+            if (await WaitingCall<bool>.RunAsync(WaitKind.Sync, () => ReplacementFile.TryName(handle, path, replaces, _calls))
                 .ConfigureAwait(false))
             {
                 return;

@@ -52,7 +52,7 @@ public sealed partial class FileBufferingPipe
         {
             if (_file.Opened is null)
             {
-                NamelessFile file = await WaitingThreads.Opens.RunAsync(
+                NamelessFile file = await WaitingCall<NamelessFile>.RunAsync(WaitKind.Open,
                     () => NamelessFile.Make(_options.FullFolder, _calls)).ConfigureAwait(false);
                 SharedFile shared = new(file.Opened, _options.FullFolder);
                 lock (_gate)
@@ -75,7 +75,7 @@ public sealed partial class FileBufferingPipe
                     // As the writer of a file does: a short write, where the file system takes them at once, is made on this thread.
                     long begun = FastWrites.Shared.Begin(volume);
                     if (!(request.Length <= FastWrites.MaxBytes && FastWrites.Shared.AreExpected(volume)
-                        && opened.TryPerform(request, mayWait: true)))
+                        && opened.Try(request, mayWait: true)))
                     {
                         SharedFile.PendingRequest pending = new();
                         opened.Run(request, pending);

@@ -70,7 +70,6 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
 
     // All who wait for anything. Whoever changes something ends all waits, and each looks again.
     private readonly List<PendingResult<bool>> _waits = [];
-    private readonly Stack<PendingResult<bool>> _freeWaits = new();
 
     /// <summary>Makes an empty pipe. It opens no file before it needs one.</summary>
     /// <param name="options">How to buffer; <see langword="null"/> means the defaults.</param>
@@ -290,13 +289,13 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
     /// <summary>Begins a wait for any change. Called under the lock; <see cref="EndWaitAsync"/> is called without it.</summary>
     internal PendingResult<bool> WaitLocked(CancellationToken cancellationToken)
     {
-        PendingResult<bool> wait = PendingResult<bool>.Rent(_freeWaits, cancellationToken);
+        PendingResult<bool> wait = PendingResult<bool>.Rent(cancellationToken);
         _waits.Add(wait);
         return wait;
     }
 
     internal ValueTask<bool> EndWaitAsync(PendingResult<bool> wait, CancellationToken cancellationToken)
-        => wait.RegisterCancellation(s_onTokenCanceled, this, cancellationToken);
+        => wait.EndWith(s_onTokenCanceled, this, cancellationToken);
 
     /// <summary>Ends all waits: something has changed. Called without the lock.</summary>
     internal void Wake()

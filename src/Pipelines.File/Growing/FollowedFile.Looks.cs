@@ -82,7 +82,7 @@ internal sealed partial class FollowedFile
             _isLooking = true;
         }
 
-        WaitingThreads.Looks.Queue(this);
+        WaitingThreads.Shared.Queue(this);
     }
 
     /// <summary>

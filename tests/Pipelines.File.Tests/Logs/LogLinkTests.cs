@@ -80,6 +80,48 @@ public sealed class LogLinkTests : IDisposable
         await lines.ExpectNothingAsync();
     }
 
+    /// <summary>As a container that was started again right after, or right before, the kubelet has rotated its log.</summary>
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Link_TurnedAndATargetRotatedBetweenTwoLooks_ReadsTheFilesOfBothTargets(bool isRotatedBefore)
+    {
+        ManualClock clock = new();
+        File.WriteAllText(_target, "1\n");
+        await using FollowedLog lines = new(_link, FollowedLog.Quick with { TimeProvider = clock });
+        await lines.ExpectAsync("1");
+        string next = Path.Combine(Path.GetDirectoryName(_target)!, "1.log");
+        await Task.Delay(20, TestContext.Current.CancellationToken);      // the next tick of the file system's clock
+        if (isRotatedBefore)
+        {
+            Rotate(0, "2\n");
+            Rotate(1, "3\n");
+            await Task.Delay(20, TestContext.Current.CancellationToken);
+            File.WriteAllText(next, "4\n");
+        }
+        else
+        {
+            File.AppendAllText(_target, "2\n");
+            File.WriteAllText(next, "3\n");
+        }
+
+        File.CreateSymbolicLink(_link + ".new", next);
+        File.Move(_link + ".new", _link, overwrite: true);
+        if (!isRotatedBefore)
+        {
+            await Task.Delay(20, TestContext.Current.CancellationToken);
+            File.Move(next, next + ".20261128-101000");
+            File.WriteAllText(next, "4\n");
+        }
+
+        for (int i = 2; i <= 4; i++)
+        {
+            await clock.AdvanceUntilAsync(lines.StepAsync(), FollowedLog.Quick.FollowInterval);
+            await lines.ExpectAsync($"{i}");
+            Assert.False(lines.Current.IsAfterGap);
+        }
+    }
+
     /// <summary>As a container that was started again while the follower was stopped: its new file has another name.</summary>
     [Theory]
     [InlineData(false)]
