@@ -352,8 +352,6 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
             ?? throw new DirectoryNotFoundException($"There is no journal in the folder: '{_folder}'");
         if (_options.BeginsAtEnd)
         {
-            // From its start: behind a torn record there may be intact ones, which the next opening cuts.
-            last = SegmentState.Read(last.File, null, cancellationToken);
             SegmentFile.Sync(last.File.Path);
             return new JournalPosition(
                 last.Header.Id, last.Next == last.Header.First ? last.Header.EpochBefore : last.Header.Epoch, last.Next);

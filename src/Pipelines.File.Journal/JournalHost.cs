@@ -4,12 +4,17 @@ using Microsoft.Extensions.Logging;
 
 namespace Pipelines.File;
 
-/// <summary>Opens a journal when a host starts, or before, and closes it when all that may append has stopped.</summary>
+/// <summary>
+/// Opens a journal when a host starts, or before, and closes it when all that may append has stopped. If it cannot be opened, whoever asks
+/// for it next tries again.
+/// </summary>
 internal sealed class JournalHost(IServiceProvider provider, string name, Action<JournalOptions>? configure)
     : IHostedLifecycleService, IAsyncDisposable, IDisposable
 {
+    // Guarded by the lock: the last attempt to open it, and whether the host has stopped, so that there will be no other one.
     private readonly Lock _gate = new();
     private Task<Journal>? _opening;
+    private bool _isStopped;
 
     /// <summary>The journal. Blocks until it is open: services are made without await.</summary>
     internal Journal Open() => OpenAsync().GetAwaiter().GetResult();
@@ -32,6 +37,7 @@ internal sealed class JournalHost(IServiceProvider provider, string name, Action
         Task<Journal>? opening;
         lock (_gate)
         {
+            _isStopped = true;
             opening = _opening;
         }
 
@@ -47,23 +53,27 @@ internal sealed class JournalHost(IServiceProvider provider, string name, Action
 
     public void Dispose() => DisposeAsync().AsTask().GetAwaiter().GetResult();
 
-    private Task<Journal> OpenAsync()
+    /// <summary>The journal, which is opened if it is not open yet.</summary>
+    internal Task<Journal> OpenAsync()
     {
         lock (_gate)
         {
             // Who asks after a failure tries again, as for every service that could not be made.
-            if (_opening is { IsCompleted: false } or { IsCompletedSuccessfully: true })
+            if (_opening is null or { IsCompleted: true, IsCompletedSuccessfully: false })
             {
-                return _opening;
+                ObjectDisposedException.ThrowIf(_isStopped, typeof(Journal));
+                _opening = Task.Run(OpenNowAsync);
             }
 
-            return _opening = Task.Run(async () =>
-            {
-                JournalOptions options = new() { Name = name };
-                configure?.Invoke(options);
-                options.Logger ??= provider.GetService<ILoggerFactory>()?.CreateLogger("Pipelines.File.Journal");
-                return await Journal.OpenAsync(options.Folder ?? name, options).ConfigureAwait(false);
-            });
+            return _opening;
         }
+    }
+
+    private async Task<Journal> OpenNowAsync()
+    {
+        JournalOptions options = new() { Name = name };
+        configure?.Invoke(options);
+        options.Logger ??= provider.GetService<ILoggerFactory>()?.CreateLogger("Pipelines.File.Journal");
+        return await Journal.OpenAsync(options.Folder ?? name, options).ConfigureAwait(false);
     }
 }

@@ -4,43 +4,19 @@ namespace Pipelines.File;
 
 /// <summary>
 /// Records that were to be read were removed from the journal: by <see cref="Journal.TrimBeforeAsync(long, CancellationToken)"/>,
-/// <see cref="JournalOptions.RetainBytes"/> or <see cref="JournalOptions.RetainAge"/>. Read from <see cref="First"/> on.
+/// <see cref="JournalOptions.RetainBytes"/> or <see cref="JournalOptions.RetainAge"/>. Read from <see cref="First"/> on, or from
+/// <see cref="Journal.Oldest"/>.
 /// </summary>
-public sealed class JournalRecordsRemovedException : IOException
+/// <param name="sequence">The number of the record that was to be read.</param>
+/// <param name="first">The number of the first record that there is.</param>
+public sealed class JournalRecordsRemovedException(long sequence, long first)
+    : IOException(string.Create(CultureInfo.InvariantCulture,
+        $"The records from {sequence} on were removed from the journal before they were read. The first one that there is: {first}. "
+        + $"To begin with it, read from {nameof(Journal)}.{nameof(Journal.Oldest)}."))
 {
-    /// <summary>Creates an exception without numbers.</summary>
-    public JournalRecordsRemovedException()
-        : base("Records were removed from the journal before they were read.")
-    {
-    }
-
-    /// <summary>Creates an exception with a message.</summary>
-    /// <param name="message">The error message.</param>
-    public JournalRecordsRemovedException(string? message)
-        : base(message)
-    {
-    }
-
-    /// <summary>Creates an exception with a message and a cause.</summary>
-    /// <param name="message">The error message.</param>
-    /// <param name="innerException">The cause.</param>
-    public JournalRecordsRemovedException(string? message, Exception? innerException)
-        : base(message, innerException)
-    {
-    }
-
-    internal JournalRecordsRemovedException(long sequence, long first)
-        : base(string.Create(
-            CultureInfo.InvariantCulture,
-            $"The records from {sequence} on were removed from the journal before they were read. The first one that there is: {first}."))
-    {
-        Sequence = sequence;
-        First = first;
-    }
-
     /// <summary>The number of the record that was to be read.</summary>
-    public long Sequence { get; }
+    public long Sequence => sequence;
 
     /// <summary>The number of the first record that there is.</summary>
-    public long First { get; }
+    public long First => first;
 }

@@ -11,8 +11,9 @@ public static class JournalServiceCollectionExtensions
 
     /// <summary>
     /// Adds a journal: a keyed singleton, <c>[FromKeyedServices("orders")] Journal orders</c>. The host opens it before its services start,
-    /// or whoever asks for it first does, and closes it after they have stopped. A health check of that name, with the tag "journal", is
-    /// unhealthy when the journal has failed or is closed, and degraded when old segments cannot be removed.
+    /// or whoever asks for it first does, and closes it after they have stopped. If it cannot be opened, they get the error, and whoever
+    /// asks next tries again, until the host has stopped. A health check of that name, with the tag "journal", tries, too: it is unhealthy
+    /// when the journal is not open or has failed, and degraded when old segments cannot be removed.
     /// </summary>
     /// <param name="services">The application's services.</param>
     /// <param name="name">The key, and the name in metrics and logs. The folder, too, if no other one is configured.</param>
@@ -25,7 +26,7 @@ public static class JournalServiceCollectionExtensions
         services.AddKeyedSingleton(name, (provider, _) => new JournalHost(provider, name, configure));
         services.AddKeyedSingleton(name, (provider, _) => provider.GetRequiredKeyedService<JournalHost>(name).Open());
         services.AddHealthChecks().Add(new HealthCheckRegistration(
-            name, provider => new JournalHealthCheck(provider.GetRequiredKeyedService<Journal>(name)), failureStatus: null, s_tags));
+            name, provider => new JournalHealthCheck(provider.GetRequiredKeyedService<JournalHost>(name)), failureStatus: null, s_tags));
         return services.AddSingleton<IHostedService>(provider => provider.GetRequiredKeyedService<JournalHost>(name));
     }
 }

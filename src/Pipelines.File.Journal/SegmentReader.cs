@@ -13,6 +13,9 @@ internal sealed class SegmentReader : IDisposable
     // What the page cache has is copied on the caller's thread: it was just written.
     private const int MostInline = 4 * 1024;
 
+    // A record that was torn for long is looked at again after so many looks: it may be appended once more.
+    private const int MostLooks = 64;
+
     private readonly SafeFileHandle _handle;
     private byte[] _buffer = new byte[4 * 1024];
 
@@ -28,8 +31,8 @@ internal sealed class SegmentReader : IDisposable
     private RecordHeader _stoppedAt;
     private int _stops;
 
-    // Whether another segment followed this one at the last call: it has all that it will ever have.
-    private bool _isSealed;
+    // Records before this number were in the file for good when the buffer was filled.
+    private long _final;
 
     private SegmentReader(SafeFileHandle handle, SegmentFile file, SegmentHeader header, RecordChain chain)
     {
@@ -92,19 +95,23 @@ internal sealed class SegmentReader : IDisposable
     internal long Length => RandomAccess.GetLength(_handle);
 
     /// <summary>Reads the next records. <see langword="false"/>: for now there is no further one before the limit.</summary>
-    /// <param name="limit">The number of the first record that is not to be read.</param>
-    /// <param name="onlyProven">Whether to return only records that later ones, or <see cref="RecordChain.Prove"/>, prove.</param>
+    /// <param name="limit">
+    /// The number of the first record that is not to be read. Those before are in the file, unless <paramref name="onlyProven"/>.
+    /// </param>
+    /// <param name="onlyProven">
+    /// Whether to return only records that later ones, or <see cref="RecordChain.Prove"/>, prove: somebody may write the file.
+    /// </param>
     /// <param name="cancellationToken">Ends a wait.</param>
     internal async ValueTask<bool> ReadAsync(long limit, bool onlyProven, CancellationToken cancellationToken)
     {
-        bool isSealed = !onlyProven && limit == long.MaxValue;
-        if (isSealed && !_isSealed)
+        long final = onlyProven ? 0 : limit;
+        if (final != _final && Chain.Sequence >= _final)
         {
-            // What was read behind the last record before may not have been written yet: it is read again.
+            // What was read behind the last record may not have been written yet, or not for good: it is read again.
             _filled = _taken;
         }
 
-        _isSealed = isSealed;
+        _final = final;
         while (true)
         {
             int needed = TakeBuffered(limit);
@@ -152,7 +159,7 @@ internal sealed class SegmentReader : IDisposable
                 // A record that was not intact is looked at ever more seldom: it may be long, and it may be torn.
                 _stops = header == _stoppedAt ? _stops + 1 : 1;
                 _stoppedAt = header;
-                return _isSealed || int.IsPow2(_stops) ? size : 0;
+                return Chain.Sequence < _final || int.IsPow2(_stops) || _stops % MostLooks == 0 ? size : 0;
             }
 
             if (Crc32C.Append(0, bytes[RecordHeader.Length..(int)header.Size]) != header.ContentCrc)

@@ -11,12 +11,23 @@ internal static class SegmentSeek
     // How much is looked at in one place. A record that is longer is not jumped over.
     private const int MostAtOnce = 128 * 1024;
 
-    /// <summary>A chain that begins with a record, or not far before it.</summary>
+    /// <summary>
+    /// A chain that begins with a record, or before it. All records before the chain are on the device: one that a power failure has torn
+    /// is cut by the next opening, with all behind it, so none is to be read from behind it.
+    /// </summary>
     internal static RecordChain Find(SafeFileHandle handle, SegmentHeader header, long from)
+    {
+        RecordChain chain = FindNear(handle, header, from, out long proven);
+        return proven < chain.Sequence ? FindNear(handle, header, proven, out _) : chain;
+    }
+
+    /// <summary>A chain that begins with a record, or not far before it, and what its first header says is on the device.</summary>
+    private static RecordChain FindNear(SafeFileHandle handle, SegmentHeader header, long from, out long proven)
     {
         long low = JournalFormat.HeaderLength;
         long high = RandomAccess.GetLength(handle);
         RecordChain best = new(header);
+        proven = header.First;
         byte[] bytes = [];
         uint seed = header.Seed;
         while (from > best.Sequence && high - low > Near)
@@ -36,6 +47,7 @@ internal static class SegmentSeek
             {
                 best = new RecordChain(
                     seed, position, found.Sequence, found.Previous, found.IsStatement ? 0 : found.Following + 1);
+                proven = found.Proven;
                 low = position + RecordHeader.Length;
             }
         }

@@ -74,6 +74,47 @@ public sealed class JournalHostTests : IDisposable
         Assert.Equal(0, await services.GetRequiredKeyedService<Journal>("orders").AppendAsync(new byte[1], _stop));
     }
 
+    /// <summary>Another process has the journal when this one starts, as when one takes over from another.</summary>
+    [Fact]
+    public async Task AddJournal_ItCannotBeOpenedYet_TheHealthCheckTellsAndItIsOpenedLater()
+    {
+        string folder = Path.Combine(_folder, "orders");
+        Journal other = await Journal.OpenAsync(folder, cancellationToken: _stop);
+        HostApplicationBuilder builder = Host.CreateEmptyApplicationBuilder(null);
+        builder.Services.AddJournal("orders", options => options.Folder = folder);
+        using IHost host = builder.Build();
+        HealthCheckService health = host.Services.GetRequiredService<HealthCheckService>();
+        await Assert.ThrowsAsync<IOException>(() => host.StartAsync(_stop));
+        Assert.Throws<IOException>(() => host.Services.GetRequiredKeyedService<Journal>("orders"));
+        HealthReportEntry entry = (await health.CheckHealthAsync(_stop)).Entries["orders"];
+        Assert.Equal(HealthStatus.Unhealthy, entry.Status);
+        Assert.Contains("open for writing already", entry.Exception!.Message, StringComparison.Ordinal);
+
+        await other.DisposeAsync();
+        Assert.Equal(HealthStatus.Healthy, (await health.CheckHealthAsync(_stop)).Status);
+        Journal journal = host.Services.GetRequiredKeyedService<Journal>("orders");
+        Assert.Equal(0, await journal.AppendAsync(new byte[1], _stop));
+        await host.StopAsync(_stop);
+        Assert.Equal(HealthStatus.Unhealthy, (await health.CheckHealthAsync(_stop)).Status);
+    }
+
+    /// <summary>It was never open: stopping has nothing to close, and nothing opens it afterwards.</summary>
+    [Fact]
+    public async Task AddJournal_ItWasNeverOpen_StoppingThrowsNothingAndNothingOpensItLater()
+    {
+        string folder = Path.Combine(_folder, "orders");
+        await File.WriteAllBytesAsync(folder, [], _stop);
+        HostApplicationBuilder builder = Host.CreateEmptyApplicationBuilder(null);
+        builder.Services.AddJournal("orders", options => options.Folder = folder);
+        using IHost host = builder.Build();
+        await Assert.ThrowsAsync<IOException>(() => host.StartAsync(_stop));
+        await host.StopAsync(_stop);
+        File.Delete(folder);
+        HealthReport report = await host.Services.GetRequiredService<HealthCheckService>().CheckHealthAsync(_stop);
+        Assert.Equal(HealthStatus.Unhealthy, report.Status);
+        Assert.False(Directory.Exists(folder));
+    }
+
     private sealed class Unable : IHostedService
     {
         public Task StartAsync(CancellationToken cancellationToken) => throw new NotSupportedException();

@@ -68,6 +68,7 @@ public sealed class JournalPositionTests : IDisposable
         JournalRecordsRemovedException e = await Assert.ThrowsAsync<JournalRecordsRemovedException>(() => Journaled.ReadAsync(
             isByFolder ? JournalReader.Open(_folder).ReadBatchesAsync(10, true, _stop) : journal.ReadBatchesAsync(10, true, _stop), 10));
         Assert.Equal((10, journal.FirstSequence), (e.Sequence, e.First));
+        Assert.Contains("Journal.Oldest", e.Message, StringComparison.Ordinal);
         Assert.Equal(100, await Journaled.ReadAsync(
             isByFolder ? JournalReader.Open(_folder).ReadBatchesAsync(Journal.Oldest, false, _stop)
                 : journal.ReadBatchesAsync(Journal.Oldest, false, _stop), journal.FirstSequence));

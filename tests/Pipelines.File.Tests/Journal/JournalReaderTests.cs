@@ -267,6 +267,39 @@ public sealed class JournalReaderTests : IDisposable
         Assert.Equal((next, 0), (restored.NextSequence, restored.CutBytes));
     }
 
+    /// <summary>A power failure tears any of the records that were not synced. The next opening cuts there.</summary>
+    [Theory]
+    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.Written)]
+    public async Task ReadAsync_FromBehindATornRecord_IsBeyondTheEnd(FlushGuarantee guarantee)
+    {
+        string copy = Directory.CreateDirectory(_temp.File("copy")).FullName;
+        await using (Journal journal = await Journal.OpenAsync(
+            _folder, new() { FlushGuarantee = guarantee, PauseAppendThreshold = 64 << 20 }, _stop))
+        {
+            await Task.WhenAll(Enumerable.Range(0, 60).Select(_ => journal.AppendAsync(new byte[20_000], _stop).AsTask()));
+            File.Copy(Journaled.Segments(_folder)[0], Path.Combine(copy, Path.GetFileName(Journaled.Segments(_folder)[0])));
+        }
+
+        // The last ones are one round of the journal's, or belong to none that is proven.
+        Journaled.Flip(Journaled.Segments(copy)[0], 4096 + (53 * 20_032) + 100);
+        JournalReader reader = JournalReader.Open(copy);
+        Assert.Equal(53, await CountAsync(reader.ReadBatchesAsync(0, false, _stop)));
+        Assert.Equal(53, await CountAsync(reader.ReadBatchesAsync(50, false, _stop)));
+        Assert.Equal(0, await CountAsync(reader.ReadBatchesAsync(53, false, _stop)));
+        foreach (bool follow in new[] { false, true })
+        {
+            for (long from = 54; from <= 60; from++)
+            {
+                await Assert.ThrowsAsync<ArgumentOutOfRangeException>(
+                    async () => await CountAsync(reader.ReadBatchesAsync(from, follow, _stop)));
+            }
+        }
+
+        await using Journal opened = await Journal.OpenAsync(copy, cancellationToken: _stop);
+        Assert.Equal(53, opened.NextSequence);
+    }
+
     /// <summary>Records that nothing proves are shown after a sync by the reader: strace shows it.</summary>
     [Fact]
     public async Task ReadAsync_RecordsThatNobodyHasSynced_AreSyncedBeforeTheyAreShown()
@@ -333,6 +366,17 @@ public sealed class JournalReaderTests : IDisposable
         // Looks that found nothing read 32 bytes each.
         long looks = reads.Count(line => line.EndsWith(" = 32", StringComparison.Ordinal));
         Assert.InRange(read - (looks * 32), 1, 2 * written);
+    }
+
+    private static async Task<long> CountAsync(IAsyncEnumerable<JournalBatch> batches)
+    {
+        long next = 0;
+        await foreach (JournalBatch batch in batches)
+        {
+            next = batch.NextSequence;
+        }
+
+        return next;
     }
 
     private IAsyncEnumerable<JournalBatch> Read(Journal journal, bool isByFolder, long from, bool follow)
