@@ -74,7 +74,8 @@ public sealed partial class Journal
                 if (state.Last is { } end && System.IO.File.Exists(Path.Combine(folder, JournalFormat.RepairName)))
                 {
                     JournalRecovery.Mend(folder, end, state.Tail, cancellationToken);
-                    SegmentWriter next = await BeginEpochAsync(folder, end, isZeroed: false, FlushGuarantee.Durable).ConfigureAwait(false);
+                    SegmentWriter next = await BeginEpochAsync(
+                        folder, fileLock, end, isZeroed: false, FlushGuarantee.Durable).ConfigureAwait(false);
                     await next.CompleteAsync().ConfigureAwait(false);
                     state = JournalState.Read(folder, verifyAll: true, null, cancellationToken);
                 }
@@ -107,12 +108,13 @@ public sealed partial class Journal
     /// Begins a segment behind the last record, from which on numbers may be those of records that were there before: it has an epoch of
     /// its own. Only then the repair is over.
     /// </summary>
-    private static async ValueTask<SegmentWriter> BeginEpochAsync(string folder, SegmentState last, bool isZeroed, FlushGuarantee guarantee)
+    private static async ValueTask<SegmentWriter> BeginEpochAsync(
+        string folder, FileLock fileLock, SegmentState last, bool isZeroed, FlushGuarantee guarantee)
     {
         System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
         SegmentHeader header = SegmentHeader.After(last.Header, last.Next, last.Crc, SegmentHeader.NewEpoch());
         SegmentWriter segment = await SegmentWriter.CreateAsync(
-            folder, header, null, isZeroed, replaces: header.First == last.Header.First, guarantee).ConfigureAwait(false);
+            folder, fileLock, header, null, isZeroed, replaces: header.First == last.Header.First, guarantee).ConfigureAwait(false);
         EndRepair(folder);
         return segment;
     }
@@ -127,11 +129,12 @@ public sealed partial class Journal
     /// Begins a journal of which nothing is left, in place of the segment with that number: it is there all the time, so that a number that
     /// a trimmed record had is not used again if the repair does not come to its end.
     /// </summary>
-    private static async ValueTask BeginAtAsync(string folder, long first)
+    private static async ValueTask BeginAtAsync(string folder, FileLock fileLock, long first)
     {
         System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
         SegmentWriter segment = await SegmentWriter.CreateAsync(
-            folder, SegmentHeader.OfNew(first), null, isZeroed: false, replaces: true, FlushGuarantee.Durable).ConfigureAwait(false);
+            folder, fileLock, SegmentHeader.OfNew(first), null, isZeroed: false, replaces: true, FlushGuarantee.Durable)
+            .ConfigureAwait(false);
         await segment.CompleteAsync().ConfigureAwait(false);
         EndRepair(folder);
     }
@@ -175,7 +178,7 @@ public sealed partial class Journal
             }
             else if (segment == segments[0])
             {
-                await BeginAtAsync(folder, segment.First).ConfigureAwait(false);
+                await BeginAtAsync(folder, fileLock, segment.First).ConfigureAwait(false);
             }
             else
             {

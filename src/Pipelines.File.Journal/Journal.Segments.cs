@@ -31,7 +31,7 @@ public sealed partial class Journal
     {
         if (_isZeroed && _prepared is null && _active.End > _options.SegmentSize / 8)
         {
-            _prepared = new PreparedSegment(_folder, _options.SegmentSize);
+            _prepared = new PreparedSegment(_folder, _fileLock, _options.SegmentSize);
         }
     }
 
@@ -108,7 +108,7 @@ public sealed partial class Journal
 
             JournalFolder.ThrowIfNotInPlace(_fileLock);
             SegmentWriter next = await SegmentWriter.CreateAsync(
-                _folder, header, prepared, _isZeroed, replaces: false, _options.FlushGuarantee).ConfigureAwait(false);
+                _folder, _fileLock, header, prepared, _isZeroed, replaces: false, _options.FlushGuarantee).ConfigureAwait(false);
             uint crc = _crc;
             lock (_gate)
             {

@@ -193,8 +193,8 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
         {
             EndRepair(folder);
             SegmentHeader header = SegmentHeader.OfNew(first: 0);
-            return (await SegmentWriter.CreateAsync(folder, header, null, isZeroed, replaces: false, options.FlushGuarantee)
-                .ConfigureAwait(false), state);
+            return (await SegmentWriter.CreateAsync(
+                folder, fileLock, header, null, isZeroed, replaces: false, options.FlushGuarantee).ConfigureAwait(false), state);
         }
 
         JournalRecovery.Mend(folder, last, state.Tail, cancellationToken);
@@ -210,7 +210,7 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
         }
 
         // A repair has not come to its end, or the newest segment is missing, as in a copy: numbers are given a second time.
-        SegmentWriter next = await BeginEpochAsync(folder, last, isZeroed, options.FlushGuarantee).ConfigureAwait(false);
+        SegmentWriter next = await BeginEpochAsync(folder, fileLock, last, isZeroed, options.FlushGuarantee).ConfigureAwait(false);
         return (next, state);
     }
 

@@ -62,6 +62,17 @@ internal static class JournalFolder
         }
     }
 
+    /// <summary>
+    /// Removes the file that was to become the next segment, unless the folder is another journal's by now: the next opening does it.
+    /// </summary>
+    internal static void DeleteNext(string folder, FileLock fileLock)
+    {
+        if (fileLock.IsInPlace)
+        {
+            System.IO.File.Delete(Path.Combine(folder, JournalFormat.NextName));
+        }
+    }
+
     internal static IOException NotInPlace(FileLock fileLock)
         => new("The journal's lock is not what it was: somebody has removed the file, or has moved or replaced the folder, and another "
             + $"process may write there. '{fileLock.Path}'");

@@ -7,13 +7,15 @@ internal sealed class PreparedSegment
 {
     private const int Step = 1024 * 1024;
 
-    private readonly string _path;
+    private readonly string _folder;
+    private readonly FileLock _fileLock;
     private readonly Task<(SafeFileHandle? Handle, long Zeroed)> _making;
     private volatile bool _isWanted;
 
-    internal PreparedSegment(string folder, long size)
+    internal PreparedSegment(string folder, FileLock fileLock, long size)
     {
-        _path = Path.Combine(folder, JournalFormat.NextName);
+        _folder = folder;
+        _fileLock = fileLock;
         _making = Task.Run(() => MakeAsync(size));
     }
 
@@ -29,7 +31,7 @@ internal sealed class PreparedSegment
         if ((await TakeAsync().ConfigureAwait(false)).Handle is { } handle)
         {
             handle.Dispose();
-            System.IO.File.Delete(_path);
+            JournalFolder.DeleteNext(_folder, _fileLock);
         }
     }
 
@@ -39,7 +41,9 @@ internal sealed class PreparedSegment
         long zeroed = 0;
         try
         {
-            handle = System.IO.File.OpenHandle(_path, FileMode.CreateNew, FileAccess.ReadWrite, SegmentFile.Share);
+            JournalFolder.ThrowIfNotInPlace(_fileLock);
+            handle = System.IO.File.OpenHandle(
+                Path.Combine(_folder, JournalFormat.NextName), FileMode.CreateNew, FileAccess.ReadWrite, SegmentFile.Share);
             FilePipeWriter writer = FilePipeWriter.Create(handle, new FilePipeWriterOptions { LeaveOpen = true });
             await using (writer.ConfigureAwait(false))
             {
@@ -60,7 +64,7 @@ internal sealed class PreparedSegment
         {
             // The device is full, perhaps. The next segment then grows as it is written, and whoever appends meets the error.
             handle?.Dispose();
-            System.IO.File.Delete(_path);
+            JournalFolder.DeleteNext(_folder, _fileLock);
             return default;
         }
     }

@@ -66,6 +66,7 @@ internal sealed class SegmentWriter
     /// Makes a new segment. It gets its name when its header is on the device, and the name is on the device when this completes.
     /// </summary>
     /// <param name="folder">The journal's.</param>
+    /// <param name="fileLock">Its lock, which must be in place when names are made.</param>
     /// <param name="header">What the segment begins with.</param>
     /// <param name="prepared">A file with zeros; <see langword="null"/> if there is none.</param>
     /// <param name="isZeroed">Whether zeros are written ahead.</param>
@@ -74,7 +75,8 @@ internal sealed class SegmentWriter
     /// </param>
     /// <param name="guarantee">Of the records.</param>
     internal static async ValueTask<SegmentWriter> CreateAsync(
-        string folder, SegmentHeader header, PreparedSegment? prepared, bool isZeroed, bool replaces, FlushGuarantee guarantee)
+        string folder, FileLock fileLock, SegmentHeader header, PreparedSegment? prepared, bool isZeroed, bool replaces,
+        FlushGuarantee guarantee)
     {
         string next = Path.Combine(folder, JournalFormat.NextName);
         string path = Path.Combine(folder, JournalFormat.NameOf(header.First));
@@ -90,6 +92,7 @@ internal sealed class SegmentWriter
             };
             segment._writer.Write(header.ToBytes());
             await segment._writer.FlushAsync(FlushGuarantee.Durable).ConfigureAwait(false);
+            JournalFolder.ThrowIfNotInPlace(fileLock);
             System.IO.File.Move(next, path, overwrite: replaces);
             FileSync.FlushFolder(folder);
             return segment;
@@ -105,7 +108,7 @@ internal sealed class SegmentWriter
                 await segment.AbortAsync().ConfigureAwait(false);
             }
 
-            System.IO.File.Delete(next);
+            JournalFolder.DeleteNext(folder, fileLock);
             throw;
         }
     }

@@ -22,10 +22,10 @@ public static class JournalCommands
     }
 
     /// <summary>Appends until it is killed, and says "SEQUENCE PRODUCER COUNT" of each record that is acknowledged.</summary>
-    internal static async Task<int> AppendAsync(string folder, int producers)
+    internal static async Task<int> AppendAsync(string folder, int producers, long? retainBytes)
     {
         // Small segments, so that many are begun.
-        JournalOptions options = new() { SegmentSize = 64 * 1024 };
+        JournalOptions options = new() { SegmentSize = 64 * 1024, RetainBytes = retainBytes };
         await using Journal journal = await Journal.OpenAsync(folder, options);
         Console.WriteLine($"opened {journal.NextSequence} {journal.CutBytes}");
         int begin = (int)journal.NextSequence;
@@ -85,6 +85,15 @@ public static class JournalCommands
         return 0;
     }
 
+    /// <summary>Repairs a journal that is damaged.</summary>
+    internal static async Task<int> RepairAsync(string folder)
+    {
+        Console.Out.Write("begun\n");
+        JournalRepair repair = await Journal.RepairAsync(folder);
+        Console.Out.Write($"repaired {repair.Summary.NextSequence}\n");
+        return 0;
+    }
+
     /// <summary>
     /// Commits records as processed until it is killed. Says "processed SEQUENCE PRODUCER COUNT" before, "committed SEQUENCE" after.
     /// </summary>
@@ -98,6 +107,12 @@ public static class JournalCommands
             {
                 int producer = BinaryPrimitives.ReadInt32LittleEndian(record.Span);
                 int count = BinaryPrimitives.ReadInt32LittleEndian(record.Span[4..]);
+                if (!record.Span.SequenceEqual(RecordOf(producer, count)))
+                {
+                    Console.WriteLine($"record {record.Sequence} is not as it was appended");
+                    return 4;
+                }
+
                 Console.Out.Write($"processed {record.Sequence} {producer} {count}\n");
             }
 

@@ -14,7 +14,9 @@ using Pipelines.File.Threading;
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
 // forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is
 //                                     killed
-// journal FOLDER PRODUCERS           appends to a journal with several producers, and says what is acknowledged, until it is killed
+// journal FOLDER PRODUCERS [BYTES]   appends to a journal with several producers, and says what is acknowledged, until it is killed;
+//                                    retains so many bytes
+// journalrepair FOLDER               repairs a journal, and says "begun" before
 // journalread FOLDER                 follows a journal, and says what it gets, until the journal says that it is over
 // journalopen FOLDER                 opens a journal and closes it
 // journalconsume FOLDER              processes the records of a journal as a consumer, and says which, until it is killed
@@ -56,7 +58,10 @@ try
             args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
             new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
         "forever" => await GoOnAsync(args[1]),
-        "journal" => await JournalCommands.AppendAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
+        "journal" => await JournalCommands.AppendAsync(
+            args[1], int.Parse(args[2], CultureInfo.InvariantCulture),
+            args.Length > 3 ? long.Parse(args[3], CultureInfo.InvariantCulture) : null),
+        "journalrepair" => await JournalCommands.RepairAsync(args[1]),
         "journalread" => await JournalCommands.ReadAsync(args[1]),
         "journalopen" => await JournalCommands.OpenAsync(args[1]),
         "journalconsume" => await JournalCommands.ConsumeAsync(args[1]),

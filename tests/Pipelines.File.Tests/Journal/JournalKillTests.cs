@@ -72,17 +72,26 @@ public sealed class JournalKillTests : IDisposable
             $"{s_kills} kills, {shown.Length} records, {acknowledged.Count} acknowledged, {cut} bytes cut, {summary.Segments} segments");
     }
 
-    [Fact]
-    public async Task Child_ConsumerAndWriterKilledAtRandomMoments_GoesOnWhereItHasCommittedAndMissesNoRecord()
+    /// <summary>Retention removes what the consumer has committed, and nothing else.</summary>
+    [Theory]
+    [InlineData("")]
+    [InlineData("100000")]
+    public async Task Child_ConsumerAndWriterKilledAtRandomMoments_GoesOnWhereItHasCommittedAndMissesNoRecord(string retainBytes)
     {
         ChildProcess.SkipUnlessLinux();
         string folder = Directory.CreateDirectory(_temp.File("journal")).FullName;
+        await using (Journal made = await Journal.OpenAsync(folder, cancellationToken: _stop))
+        {
+            await (await made.OpenConsumerAsync("child", cancellationToken: _stop)).DisposeAsync();
+        }
+
+        string[] retain = retainBytes.Length > 0 ? [retainBytes] : [];
         Dictionary<long, string> processed = [];
         long committed = 0;
         for (int kill = 0; kill < s_kills; kill++)
         {
             using Process writer = ChildProcess.Start("exec " + ChildProcess.Command(
-                "journal", folder, Producers.ToString(CultureInfo.InvariantCulture)));
+                ["journal", folder, Producers.ToString(CultureInfo.InvariantCulture), .. retain]));
             Assert.StartsWith("opened ", await writer.StandardOutput.ReadLineAsync(_stop), StringComparison.Ordinal);
             Task<string> appended = writer.StandardOutput.ReadToEndAsync(_stop);
             using Process consumer = ChildProcess.Start("exec " + ChildProcess.Command("journalconsume", folder));
@@ -119,7 +128,13 @@ public sealed class JournalKillTests : IDisposable
         await using Journal journal = await Journal.OpenAsync(folder, cancellationToken: _stop);
         await using JournalConsumer last = await journal.OpenConsumerAsync("child", cancellationToken: _stop);
         Assert.InRange(last.Position.Sequence, Math.Max(committed, 1), processed.Count);
-        await foreach (JournalBatch batch in journal.ReadBatchesAsync(cancellationToken: _stop))
+        Assert.InRange(journal.FirstSequence, 0, retainBytes.Length > 0 ? last.Position.Sequence : 0);
+        for (long removed = 0; removed < journal.FirstSequence; removed++)
+        {
+            Assert.True(processed.Remove(removed));
+        }
+
+        await foreach (JournalBatch batch in journal.ReadBatchesAsync(Journal.Oldest, cancellationToken: _stop))
         {
             foreach (JournalRecord record in batch)
             {
@@ -132,6 +147,89 @@ public sealed class JournalKillTests : IDisposable
         }
 
         Assert.Empty(processed);
+    }
+
+    /// <summary>
+    /// A repair is killed, and then the journal is opened or repaired: the records before the damage are there, all segments are, as they
+    /// were, in place or beside, and numbers that are given again are told from those that were read.
+    /// </summary>
+    [Fact]
+    public async Task Child_RepairIsKilledAtRandomMoments_LosesNothingBeforeTheDamageAndKeepsTheRestBeside()
+    {
+        const int Records = 200;
+        ChildProcess.SkipUnlessLinux();
+        JournalOptions options = new() { SegmentSize = 16 * 1024, PreallocateSegments = false };
+        string damaged = _temp.File("damaged");
+        await Journaled.MakeAsync(damaged, Records, options);
+        JournalPosition end = await EndOfAsync(damaged);
+        string[] segments = Journaled.Segments(damaged);
+        Journaled.Flip(segments[segments.Length / 3], 4096 + 2000);
+        InvalidJournalException damage = await Assert.ThrowsAsync<InvalidJournalException>(
+            async () => await Journal.VerifyAsync(damaged, cancellationToken: _stop));
+        Dictionary<string, byte[]> contents = segments.ToDictionary(path => Path.GetFileName(path), File.ReadAllBytes);
+        double most = 100;
+        int early = 0;
+        int late = 0;
+        for (int kill = 0; kill <= s_kills; kill++)
+        {
+            string parent = Directory.CreateDirectory(_temp.File($"kill-{kill}")).FullName;
+            string folder = Directory.CreateDirectory(Path.Combine(parent, "journal")).FullName;
+            segments.ToList().ForEach(path => File.Copy(path, Path.Combine(folder, Path.GetFileName(path))));
+            using Process repair = ChildProcess.Start("exec " + ChildProcess.Command("journalrepair", folder));
+            Assert.Equal("begun", await repair.StandardOutput.ReadLineAsync(_stop));
+            long begun = Stopwatch.GetTimestamp();
+            Task<string> said = repair.StandardOutput.ReadToEndAsync(_stop);
+            if (kill == 0)
+            {
+                // How long one takes that nobody kills.
+                Assert.StartsWith("repaired ", await said, StringComparison.Ordinal);
+                most = Stopwatch.GetElapsedTime(begun).TotalMilliseconds;
+            }
+            else
+            {
+                await Task.Delay(TimeSpan.FromMilliseconds(Random.Shared.NextDouble() * most), _stop);
+                repair.Kill();
+            }
+
+            await repair.WaitForExitAsync(_stop);
+            late += (await said).Length > 0 ? 1 : 0;
+            early += Directory.GetDirectories(parent).Length == 1 ? 1 : 0;
+
+            if (kill % 2 == 0)
+            {
+                // It opens if what is damaged is not its end any more, or is no more.
+                Exception? error = await Record.ExceptionAsync(
+                    async () => await (await Journal.OpenAsync(folder, options, _stop)).DisposeAsync());
+                Assert.True(error is null or InvalidJournalException, error?.ToString());
+            }
+
+            JournalRepair again = await Journal.RepairAsync(folder, cancellationToken: _stop);
+            Assert.Equal(damage.Sequence, again.Summary.NextSequence);
+            await using (Journal journal = await Journal.OpenAsync(folder, options, _stop))
+            {
+                await Journaled.AppendAsync(journal, Records);
+                Assert.Equal(journal.NextSequence, await Journaled.ReadAsync(journal.ReadBatchesAsync(cancellationToken: _stop)));
+                await Assert.ThrowsAsync<JournalChangedException>(
+                    () => Journaled.ReadAsync(journal.ReadBatchesAsync(end, cancellationToken: _stop), end.Sequence));
+            }
+
+            // Opening and closing adds a statement to the last one.
+            foreach ((string name, byte[] bytes) in contents)
+            {
+                Assert.Contains(
+                    Directory.GetDirectories(parent), one => File.Exists(Path.Combine(one, name))
+                        && File.ReadAllBytes(Path.Combine(one, name)).AsSpan().StartsWith(bytes));
+            }
+        }
+
+        TestContext.Current.SendDiagnosticMessage(
+            $"{s_kills} kills of a repair of {most:0} ms, {early} before it has made its folder, {late - 1} behind its end");
+    }
+
+    private async Task<JournalPosition> EndOfAsync(string folder)
+    {
+        await using Journal journal = await Journal.OpenAsync(folder, cancellationToken: _stop);
+        return journal.Position;
     }
 
     private async Task<string> ReadUntilAsync(Process process, string word)

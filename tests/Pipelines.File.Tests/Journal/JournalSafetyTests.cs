@@ -90,6 +90,32 @@ public sealed class JournalSafetyTests : IDisposable
         Assert.True((await Journal.VerifyAsync(moved, cancellationToken: _stop)).NextSequence > acknowledged);
     }
 
+    /// <summary>Both have a file that becomes their next segment, with the same path.</summary>
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task DisposeAsync_TheFolderWasMovedAndAnotherJournalIsInItsPlace_LeavesTheNextSegmentOfTheOther(bool hasPrepared)
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "A folder with open files keeps its name there.");
+        JournalOptions options = new() { SegmentSize = 64 * 1024 };
+        Journal first = await Journal.OpenAsync(_folder, options, _stop);
+        await first.AppendAsync(new byte[hasPrepared ? 30_000 : 1000], _stop);
+        await first.AppendAsync(new byte[1000], _stop);
+        Directory.Move(_folder, _temp.File("moved"));
+        await using Journal second = await Journal.OpenAsync(_folder, options, _stop);
+        await second.AppendAsync(new byte[hasPrepared ? 30_000 : 1000], _stop);
+        await second.AppendAsync(new byte[1000], _stop);
+        await Record.ExceptionAsync(async () => await first.AppendAsync(new byte[30_000], _stop));
+        await Record.ExceptionAsync(async () => await first.AppendAsync(new byte[30_000], _stop));
+        await first.DisposeAsync();
+        for (int i = 0; i < 20; i++)
+        {
+            await second.AppendAsync(new byte[30_000], _stop);
+        }
+
+        Assert.Equal(22, (await Journal.VerifyAsync(_folder, cancellationToken: _stop)).NextSequence);
+    }
+
     /// <summary>An append that waits, and whose caller has given its memory back.</summary>
     [Fact]
     public async Task AppendAsync_TheCallersMemoryThrowsLater_ConcernsNobody()
@@ -277,6 +303,61 @@ public sealed class JournalSafetyTests : IDisposable
 
         // All but the zeros behind records.
         Assert.InRange(told, (bytes.Length - HeaderLength - 64) * 8, bytes.Length * 8);
+    }
+
+    /// <summary>As a kill leaves it: nothing stands behind the batch that says that it was on the device.</summary>
+    [Fact]
+    [Trait("Category", StressTime.Category)]
+    public async Task ReadBatchesAsync_AnyBitOfABatchAtTheEndIsFlipped_ItIsThereWholeOrNotAtAll()
+    {
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small with { PreallocateSegments = false }, _stop))
+        {
+            await journal.AppendAsync(Journaled.Record(0), _stop);
+            await journal.AppendBatchAsync([Journaled.Record(1), Journaled.Record(2), Journaled.Record(3)], null, _stop);
+        }
+
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        byte[] bytes = (await File.ReadAllBytesAsync(segment, _stop))[..^32];
+        SortedDictionary<long, int> counts = [];
+        for (int bit = HeaderLength * 8; bit < bytes.Length * 8; bit++)
+        {
+            bytes[bit / 8] ^= (byte)(1 << (bit % 8));
+            await File.WriteAllBytesAsync(segment, bytes, _stop);
+            bytes[bit / 8] ^= (byte)(1 << (bit % 8));
+            long there;
+            try
+            {
+                there = (await Journal.VerifyAsync(_folder, cancellationToken: _stop)).NextSequence;
+            }
+            catch (InvalidJournalException)
+            {
+                there = -1;
+            }
+
+            counts[there] = counts.GetValueOrDefault(there) + 1;
+            for (long from = 0; from <= 3; from++)
+            {
+                long read;
+                try
+                {
+                    read = await Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(from, cancellationToken: _stop), from);
+                }
+                catch (InvalidJournalException)
+                {
+                    read = -1;
+                }
+                catch (ArgumentOutOfRangeException) when (there < from)
+                {
+                    read = there;
+                }
+
+                Assert.Equal(there, read);
+            }
+        }
+
+        // The batch is cut, with the record before if that is damaged and not proven; or the batch says that it was on the device.
+        Assert.All(counts.Keys, there => Assert.Contains(there, (long[])[-1, 0, 1, 4]));
+        Assert.True(counts[1] > 3 * 32 * 8, string.Join(' ', counts));
     }
 
     private sealed class FlightyMemory : MemoryManager<byte>
