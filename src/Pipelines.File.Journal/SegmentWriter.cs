@@ -95,6 +95,9 @@ internal sealed class SegmentWriter
             JournalFolder.ThrowIfNotInPlace(fileLock);
             System.IO.File.Move(next, path, overwrite: replaces);
             FileSync.FlushFolder(folder);
+
+            // If the folder was moved in that moment, no record of the segment is acknowledged.
+            JournalFolder.ThrowIfNotInPlace(fileLock);
             return segment;
         }
         catch
