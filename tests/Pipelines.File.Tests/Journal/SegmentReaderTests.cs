@@ -40,7 +40,7 @@ public sealed class SegmentReaderTests : IDisposable
         Assert.InRange(reader.Next, 3, 5);
     }
 
-    /// <summary>The journal has failed and was opened again, and other records have got the numbers of those that were not committed.</summary>
+    /// <summary>The journal has failed and was opened again: other records have got the numbers of those not committed.</summary>
     [Theory]
     [InlineData(5)]
     [InlineData(long.MaxValue)]
