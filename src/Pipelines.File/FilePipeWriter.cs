@@ -178,6 +178,24 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         FlushWaiters.CompleteNow(canceled, result, null);
     }
 
+    /// <summary>Has everything written that was advanced over. Any thread may call it, beside the calls of the writer's caller.</summary>
+    internal void FlushBehind()
+    {
+        bool wakes;
+        lock (_loop)
+        {
+            if (IsCompleted)
+            {
+                return;
+            }
+
+            _queue.FlushLocked();
+            wakes = _loop.TryWakeLocked();
+        }
+
+        _loop.WakeIf(wakes);
+    }
+
     /// <summary>Flushes with this guarantee, even if the option's is stronger. Called within a call.</summary>
     private ValueTask<FlushResult> FlushCoreAsync(FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
@@ -187,6 +205,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         bool isCanceled = false;
         bool wakes = false;
         bool isInline = false;
+        bool isHere = false;
         lock (_loop)
         {
             ThrowIfCompleted();
@@ -209,12 +228,13 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                     pending = isInline ? null : _flushes.Add(target, cancellationToken);
                 }
 
+                isHere = isInline || (_options.WritesHere && _loop.MayWriteHereLocked());
                 wakes = _loop.TryWakeLocked();
             }
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        _loop.WakeIf(wakes, isInline ? Here.Writes : Here.None);
+        _loop.WakeIf(wakes, isHere ? Here.Writes : Here.None);
         if (isInline)
         {
             return EndInline();

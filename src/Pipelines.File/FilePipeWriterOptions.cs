@@ -168,6 +168,9 @@ public sealed class FilePipeWriterOptions
     /// <summary>The guarantee of a flush that does not ask for one.</summary>
     internal FlushGuarantee OfFlush => Replace && FlushGuarantee == FlushGuarantee.Durable ? FlushGuarantee.WriteBehind : FlushGuarantee;
 
+    /// <summary>Whether a flush makes a short write itself, where that is known to take no longer than a hop to another thread.</summary>
+    internal bool WritesHere { get; init; }
+
     /// <summary>Resolves the default of <see cref="ResumeWriterThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeWriterThreshold == 0 ? PauseWriterThreshold / 2 : ResumeWriterThreshold;
 

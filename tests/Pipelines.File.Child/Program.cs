@@ -19,6 +19,7 @@ using Pipelines.File.Threading;
 // journalrepair FOLDER               repairs a journal, and says "begun" before
 // journalread FOLDER                 follows a journal, and says what it gets, until the journal says that it is over
 // journalopen FOLDER                 opens a journal and closes it
+// buffer FOLDER                      goes on in a file of the folder, says so, and waits until it is killed
 // journalconsume FOLDER              processes the records of a journal as a consumer, and says which, until it is killed
 // journalcount FOLDER                says how many records a journal has
 // lock PATH                          takes the lock of a path, says whether it got it, and keeps it until it is killed
@@ -58,6 +59,7 @@ try
             args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
             new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
         "forever" => await GoOnAsync(args[1]),
+        "buffer" => await BufferAsync(args[1]),
         "journal" => await JournalCommands.AppendAsync(
             args[1], int.Parse(args[2], CultureInfo.InvariantCulture),
             args.Length > 3 ? long.Parse(args[3], CultureInfo.InvariantCulture) : null),
@@ -111,6 +113,16 @@ static int KeepLock(string path)
         Thread.Sleep(Timeout.Infinite);
     }
 
+    return 0;
+}
+
+static async Task<int> BufferAsync(string folder)
+{
+    FileBufferingPipe pipe = new(new() { Folder = folder });
+    await pipe.Writer.WriteAsync(new byte[1_000_000]);
+    await pipe.Writer.CompleteAsync();
+    Console.WriteLine(pipe.IsInFile ? "buffered" : "in memory");
+    await Task.Delay(Timeout.Infinite);
     return 0;
 }
 

@@ -19,7 +19,9 @@ internal sealed class BufferedBody(HttpRequest request, FileBufferingPipe pipe, 
         get
         {
             Stream now = request.Body;
-            if (_read != now || (now.CanSeek && now.Position == 0))
+
+            // The position of an empty body is 0 also between a read and its AdvanceTo.
+            if (_read != now || (now is { CanSeek: true, Position: 0 } && now.Length > 0))
             {
                 _read = now;
                 _reader = PipeReader.Create(now, new StreamPipeReaderOptions(bufferSize: BufferSize, leaveOpen: true));

@@ -1,3 +1,4 @@
+using Pipelines.File.Buffering;
 using Pipelines.File.IO;
 using Pipelines.File.Replace;
 using Pipelines.File.Threading;
@@ -44,11 +45,14 @@ public sealed partial class FileBufferingPipe
         };
         replaces.ValidateForPath();
         bool isToName;
-        bool spills;
         lock (_gate)
         {
             ThrowIfNotKeptLocked();
-            _error?.Throw();
+            if (_error is { } error)
+            {
+                ExceptionDispatchInfo.Throw(error);
+            }
+
             if (!_isWriterCompleted)
             {
                 throw new InvalidOperationException("The pipe can be saved when its writer is completed.");
@@ -57,13 +61,12 @@ public sealed partial class FileBufferingPipe
             // A second name would be one of the same file.
             isToName = _file.CanBeNamed && !_isNamed;
             _isNamed |= isToName;
-            spills = isToName && WantAllInFileLocked();
         }
 
-        Spill(spills);
         if (isToName)
         {
-            await WaitForSpillAsync(throws: true).ConfigureAwait(false);
+            await _ending.ConfigureAwait(false);
+            await CompleteFileAsync().ConfigureAwait(false);
             SafeFileHandle handle = _file.Opened.Handle;
             if (await WaitingCall<bool>.RunAsync(WaitKind.Sync, () => ReplacementFile.TryName(handle, path, replaces, _calls))
                 .ConfigureAwait(false))
@@ -82,6 +85,23 @@ public sealed partial class FileBufferingPipe
         finally
         {
             await reader.CompleteAsync().ConfigureAwait(false);
+        }
+
+        await writer.CompleteAsync().ConfigureAwait(false);
+    }
+
+    /// <summary>Writes to the file what is in memory only.</summary>
+    private async ValueTask CompleteFileAsync()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(
+            new SpillFile(_file.Opened, this), new FilePipeWriterOptions(), leaveOpen: true, isOpenedByPath: true);
+        await using ConfiguredAsyncDisposable disposed = writer.ConfigureAwait(false);
+        Stream bytes = AsStream();
+        while (bytes.Position < _memoryEnd)
+        {
+            Memory<byte> room = writer.GetMemory();
+            int length = (int)Math.Min(room.Length, _memoryEnd - bytes.Position);
+            writer.Advance(await bytes.ReadAsync(room[..length]).ConfigureAwait(false));
         }
 
         await writer.CompleteAsync().ConfigureAwait(false);

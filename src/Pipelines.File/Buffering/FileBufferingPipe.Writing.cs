@@ -1,27 +1,56 @@
 using Pipelines.File.Buffering;
+using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File;
 
-/// <content>The writer.</content>
+/// <content>The writer: into memory up to the threshold, then into a <see cref="FilePipeWriter"/> of the file.</content>
 public sealed partial class FileBufferingPipe
 {
     private const int MinSegment = 4 * 1024;
     private const int MaxSegment = 64 * 1024;
-    private const long PauseThreshold = FilePipeWriterOptions.DefaultPauseWriterThreshold;
+
+    /// <summary>The fewest bytes that are worth a write, while nobody waits for them.</summary>
+    private const int MinSpill = 64 * 1024;
 
     /// <summary>The most bytes that a write copies before it flushes.</summary>
     private const int MaxUnflushedWrite = 256 * 1024;
 
-    /// <summary>
-    /// What the pipe's writer shows. The bytes behind what was flushed, and the room for more, belong to its one caller, without a lock.
-    /// </summary>
+    /// <summary>A write to the file is over: its bytes can be read, or nothing more is written.</summary>
+    internal void OnWritten(FileRequest request)
+    {
+        if (request.Error is { } error)
+        {
+            Fail(error);
+        }
+        else if (request.Kind == FileRequestKind.Write)
+        {
+            lock (_gate)
+            {
+                _written = Math.Max(_written, request.Offset + request.Transferred);
+            }
+
+            Wake();
+        }
+    }
+
+    /// <summary>Nothing more comes into the file, and the rest of what was flushed is lost.</summary>
+    private void Fail(Exception error)
+    {
+        lock (_gate)
+        {
+            _flushed = VisibleLocked;
+            _error ??= error;
+        }
+
+        Wake();
+    }
+
+    /// <summary>What the pipe's writer shows. Its fields belong to its one caller.</summary>
     private sealed class BufferWriter(FileBufferingPipe pipe) : PipeWriter
     {
-        private FileSegment? _segment;
-
-        // How many bytes of the segment are used, and how many were advanced over in all.
+        // How many bytes of the last segment are used, and how many were advanced over in all.
         private int _used;
         private long _advanced;
 
@@ -33,7 +62,8 @@ public sealed partial class FileBufferingPipe
         {
             ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
             ThrowIfCompleted();
-            return _segment is { } segment && segment.Capacity - _used >= Math.Max(sizeHint, 1) ? segment.Buffer[_used..]
+            return pipe._spill is { } spill ? spill.GetMemory(sizeHint)
+                : pipe._tail is { } tail && tail.Capacity - _used >= Math.Max(sizeHint, 1) ? tail.Buffer[_used..]
                 : Append(sizeHint);
         }
 
@@ -41,7 +71,11 @@ public sealed partial class FileBufferingPipe
 
         public override void Advance(int bytes)
         {
-            if (bytes < 0 || bytes > (_segment?.Capacity ?? 0) - _used)
+            if (pipe._spill is { } spill)
+            {
+                spill.Advance(bytes);
+            }
+            else if (bytes < 0 || bytes > (pipe._tail?.Capacity ?? 0) - _used)
             {
                 throw new ArgumentOutOfRangeException(nameof(bytes), bytes, "More than the memory of GetMemory or GetSpan has left.");
             }
@@ -51,32 +85,19 @@ public sealed partial class FileBufferingPipe
         }
 
         public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
-        {
-            ThrowIfCompleted();
-            HandOver();
-            try
-            {
-                return cancellationToken.IsCancellationRequested ? ValueTask.FromCanceled<FlushResult>(cancellationToken)
-                    : pipe.TryEndFlush(isWaiting: false, out FlushResult result) ? new ValueTask<FlushResult>(result)
-                    : pipe.WaitForFileAsync(cancellationToken);
-            }
-            catch (Exception e)
-            {
-                return ValueTask.FromException<FlushResult>(e);
-            }
-        }
+            => FlushAsync(goesOn: false, cancellationToken);
 
         public override async ValueTask<FlushResult> WriteAsync(ReadOnlyMemory<byte> source, CancellationToken cancellationToken = default)
         {
             while (true)
             {
-                int length = Math.Min(source.Length, MaxUnflushedWrite);
-                this.Write(source.Span[..length]);
+                int length = (int)Math.Clamp(pipe._spill is null ? RoomInMemory : MaxUnflushedWrite, 0, source.Length);
+                Copy(source.Span[..length]);
                 source = source[length..];
                 FlushResult result;
                 try
                 {
-                    result = await FlushAsync(cancellationToken).ConfigureAwait(false);
+                    result = await FlushAsync(goesOn: !source.IsEmpty, cancellationToken).ConfigureAwait(false);
                 }
                 catch (OperationCanceledException)
                 {
@@ -98,25 +119,20 @@ public sealed partial class FileBufferingPipe
 
         public override void CancelPendingFlush()
         {
+            // First the writer of the file, and then the flag, which makes the next flush ask it. Under the lock, so that a pipe that goes
+            // on in a file just now sees one of both.
             lock (pipe._gate)
             {
-                pipe._isFlushCanceled = true;
+                pipe._spill?.CancelPendingFlush();
+                Volatile.Write(ref pipe._isFlushCanceled, true);
             }
-
-            pipe.Wake();
         }
 
         public override void Complete(Exception? exception = null)
         {
             if (TryComplete(exception))
             {
-                lock (pipe._gate)
-                {
-                    if (exception is null)
-                    {
-                        pipe._error?.Throw();
-                    }
-                }
+                ThrowIfFailed(exception);
             }
         }
 
@@ -124,15 +140,36 @@ public sealed partial class FileBufferingPipe
         {
             if (TryComplete(exception))
             {
-                await pipe.WaitForSpillAsync(throws: exception is null).ConfigureAwait(false);
+                await pipe._ending.ConfigureAwait(false);
+                ThrowIfFailed(exception);
+            }
+        }
+
+        /// <summary>How many bytes more may stay in memory; negative: too many do.</summary>
+        private long RoomInMemory
+        {
+            get
+            {
+                lock (pipe._gate)
+                {
+                    return pipe._options.MemoryThreshold - (_advanced - pipe._start);
+                }
+            }
+        }
+
+        private void Copy(ReadOnlySpan<byte> source)
+        {
+            if (!source.IsEmpty)
+            {
+                this.Write(source);
             }
         }
 
         /// <summary>Whoever cancels a write ends its wait only: nothing of it is lost.</summary>
         private void ShowRest(ReadOnlySpan<byte> rest)
         {
-            this.Write(rest);
-            HandOver();
+            Copy(rest);
+            Show();
         }
 
         private void ThrowIfCompleted()
@@ -143,6 +180,18 @@ public sealed partial class FileBufferingPipe
                 if (pipe._isWriterCompleted)
                 {
                     throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
+                }
+            }
+        }
+
+        private void ThrowIfFailed(Exception? completedWith)
+        {
+            lock (pipe._gate)
+            {
+                pipe.ThrowIfDisposedLocked();
+                if (completedWith is null && pipe._error is { } error)
+                {
+                    ExceptionDispatchInfo.Throw(error);
                 }
             }
         }
@@ -159,68 +208,145 @@ public sealed partial class FileBufferingPipe
 
             if (exception is null)
             {
-                HandOver();
+                Show();
             }
 
             lock (pipe._gate)
             {
-                pipe._error ??= exception is null ? null : ExceptionDispatchInfo.Capture(exception);
+                pipe._error ??= exception;
                 pipe._isWriterCompleted = true;
             }
 
+            // Bytes that were advanced over and not flushed get into the file, too, but nobody sees them.
+            pipe._ending = pipe._spill is { } spill ? EndAsync(spill) : Task.CompletedTask;
             pipe.Wake();
             return true;
         }
 
-        /// <summary>Shows what was advanced over to the readers, and begins to write it to the file if it is time.</summary>
-        private void HandOver()
+        private async Task EndAsync(FilePipeWriter spill)
         {
-            FileSegment? freed;
-            bool spills;
+            try
+            {
+                await spill.CompleteAsync().ConfigureAwait(false);
+            }
+            catch (Exception e)
+            {
+                pipe.Fail(e);
+            }
+        }
+
+        /// <summary>Shows what was advanced over to the readers.</summary>
+        private void Show()
+        {
+            FileSegment? freed = null;
             lock (pipe._gate)
             {
                 if (pipe._error is null && pipe._options.MaxLength is { } most && _advanced > most)
                 {
-                    pipe._error = ExceptionDispatchInfo.Capture(new BufferTooLongException(most));
+                    pipe._error = new BufferTooLongException(most);
                 }
 
-                if (pipe._error is not null || pipe._isDisposed || _advanced == pipe._flushed)
+                if (pipe._error is null && !pipe._isDisposed)
                 {
-                    return;
-                }
+                    if (pipe._spill is null)
+                    {
+                        pipe._tail?.SetEnd(_used);
+                    }
 
-                _segment!.SetEnd(_used);
-                pipe._flushed = _advanced;
-                freed = pipe.DropConsumedLocked(pipe.ConsumedLocked());
-                pipe._isInFile |= pipe._flushed - pipe.ConsumedLocked() > pipe._options.MemoryThreshold;
-                spills = pipe.TryBeginSpillLocked();
+                    pipe._flushed = _advanced;
+                    freed = pipe._isReaderGone ? pipe.DropBelowLocked(pipe._flushed) : null;
+                }
             }
 
             _ = SegmentPool.Shared.Return(freed);
-            pipe.Spill(spills);
             pipe.Wake();
+        }
+
+        /// <summary>Shows the bytes, and hands them to the file if there is one, or if more is to come than memory takes.</summary>
+        private ValueTask<FlushResult> FlushAsync(bool goesOn, CancellationToken cancellationToken)
+        {
+            ThrowIfCompleted();
+            Show();
+            try
+            {
+                if (cancellationToken.IsCancellationRequested)
+                {
+                    return ValueTask.FromCanceled<FlushResult>(cancellationToken);
+                }
+
+                bool isCanceled = Interlocked.Exchange(ref pipe._isFlushCanceled, false);
+                if (pipe._spill is { } spill)
+                {
+                    // If it is canceled, the writer of the file says so, too.
+                    return isCanceled || spill.UnflushedBytes >= MinSpill ? EndFlushAsync(spill.FlushAsync(cancellationToken))
+                        : new ValueTask<FlushResult>(Result(false));
+                }
+
+                return !isCanceled && (goesOn || RoomInMemory < 0) ? OpenAsync(cancellationToken)
+                    : new ValueTask<FlushResult>(Result(isCanceled));
+            }
+            catch (Exception e)
+            {
+                return ValueTask.FromException<FlushResult>(e);
+            }
+        }
+
+        private FlushResult Result(bool isCanceled)
+        {
+            if (!isCanceled)
+            {
+                ThrowIfFailed(null);
+            }
+
+            return new FlushResult(isCanceled, isCompleted: pipe._isReaderGone);
+        }
+
+        private async ValueTask<FlushResult> EndFlushAsync(ValueTask<FlushResult> flush)
+            => Result((await flush.ConfigureAwait(false)).IsCanceled);
+
+        private async ValueTask<FlushResult> OpenAsync(CancellationToken cancellationToken)
+        {
+            Task<NamelessFile> opening;
+            ThrowIfFailed(null);
+            lock (pipe._gate)
+            {
+                // Dispose looks for it under the lock.
+                pipe.ThrowIfDisposedLocked();
+                opening = pipe._opening
+                    ??= WaitingCall<NamelessFile>.RunAsync(WaitKind.Open, () => NamelessFile.Make(pipe.Folder, pipe._calls));
+            }
+
+            try
+            {
+                pipe.GoOnIn(await opening.WaitAsync(cancellationToken).ConfigureAwait(false));
+            }
+            catch (IOException e)
+            {
+                pipe.Fail(e);
+                throw;
+            }
+
+            return Result(Interlocked.Exchange(ref pipe._isFlushCanceled, false));
         }
 
         /// <summary>Appends a segment, because the room at hand is too small.</summary>
         private Memory<byte> Append(int sizeHint)
         {
-            // Small for what is small, and as large as the writes to the file for what is large.
+            // Small for what is small. Pinned, because readers copy from it under the lock, where no code of a caller's pool may run.
             int size = Math.Max(sizeHint, (int)Math.Clamp(_advanced, MinSegment, MaxSegment));
             FileSegment segment = pipe._options.Pool is not { } pool ? SegmentPool.Shared.Rent(size)
-                : SegmentPool.Shared.Rent(size, sizeHint > pool.MaxBufferSize ? MemoryPool<byte>.Shared : pool);
+                : SegmentPool.Shared.Rent(size, sizeHint > pool.MaxBufferSize ? MemoryPool<byte>.Shared : pool, pins: true);
             bool isRefused = segment.Capacity < sizeHint;
             lock (pipe._gate)
             {
                 isRefused |= pipe._isDisposed;
                 if (!isRefused)
                 {
-                    segment.Chain = pipe;
-                    segment.Uses = 1;
                     segment.SetRunningIndex(_advanced);
-                    _segment?.SetEnd(_used);
+                    pipe._tail?.SetEnd(_used);
                     pipe._tail?.NextSegment = segment;
                     pipe._head ??= segment;
-                    pipe._tail = _segment = segment;
+                    pipe._tail = segment;
                     _used = 0;
                 }
             }
@@ -233,50 +359,6 @@ public sealed partial class FileBufferingPipe
             }
 
             return segment.Buffer;
-        }
-    }
-
-    /// <summary>How far the one reader has come, if the pipe does not keep what it has consumed; else 0.</summary>
-    private long ConsumedLocked() => _options.Keep ? 0 : ((BufferReader)Reader).ConsumedLocked;
-
-    /// <summary>Whether a flush has not to wait, and its result.</summary>
-    private bool TryEndFlush(bool isWaiting, out FlushResult result)
-    {
-        lock (_gate)
-        {
-            ThrowIfDisposedLocked();
-            bool isCanceled = _isFlushCanceled;
-            _isFlushCanceled = false;
-            result = new FlushResult(isCanceled, isCompleted: !_options.Keep && ((BufferReader)Reader).IsCompletedLocked);
-            if (isCanceled)
-            {
-                return true;
-            }
-
-            _error?.Throw();
-            return !_isSpilling || (_file.Opened is not null
-                && _flushed - Math.Max(_written, StartLocked) < (isWaiting ? PauseThreshold / 2 : PauseThreshold));
-        }
-    }
-
-    private async ValueTask<FlushResult> WaitForFileAsync(CancellationToken cancellationToken)
-    {
-        while (true)
-        {
-            PendingResult<bool> wait;
-            lock (_gate)
-            {
-                wait = WaitLocked(cancellationToken);
-            }
-
-            // Behind the wait, so that no change is missed. A wait that nobody awaits any more is ended by the next change.
-            if (TryEndFlush(isWaiting: true, out FlushResult result))
-            {
-                return result;
-            }
-
-            await EndWaitAsync(wait, cancellationToken).ConfigureAwait(false);
-            cancellationToken.ThrowIfCancellationRequested();
         }
     }
 }

@@ -15,6 +15,8 @@ namespace Pipelines.File;
 /// Flushes wait only while more than 1 MiB waits to be written to the file.</para>
 /// <para>The writer and each reader have one caller at a time, from any thread, as those of <see cref="Pipe"/> have; <c>Cancel…</c>,
 /// <see cref="Dispose"/>, <see cref="Length"/>, <see cref="OpenReader"/> and <see cref="SaveAsync"/> are for any thread.</para>
+/// <para><see cref="PipeReader.TryRead"/> returns what an earlier read has left, and reads nothing itself: as that of
+/// <see cref="FilePipeReader"/>.</para>
 /// </remarks>
 /// <example>
 /// <code>
@@ -33,43 +35,46 @@ namespace Pipelines.File;
 /// </example>
 public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
 {
-    private static readonly Action<object?, CancellationToken> s_onTokenCanceled = static (pipe, _) => ((FileBufferingPipe)pipe!).Wake();
-
     private readonly FileBufferingPipeOptions _options;
     private readonly UnixCalls _calls;
 
     // The lock of the pipe, of its writer and of all its readers. It guards every field that is not readonly, but for those of which
-    // another owner is named.
+    // another owner is named. Under it no code waits and no caller's code runs.
     private readonly Lock _gate = new();
 
-    private readonly List<BufferReader> _readers = [];
+    private readonly List<FilePipeReader> _readers = [];
+    private FilePipeReader? _reader;
+    private readonly TaskCompletionSource _released = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
-    // The bytes in memory: everything from StartLocked to _advanced, in segments that writer, readers and the write to the file share.
-    // Each is used once by this chain, once by each reader whose buffer has it, once by the write; the last one returns it.
+    // The first bytes, in segments that stay in memory; without Keep only those from _start on, which the reader has not got. The last
+    // segment is filled by the writer's caller.
     private FileSegment? _head;
     private FileSegment? _tail;
+    private long _start;
 
-    // Bytes that readers may see, and bytes that are in the file: those below it that are not in memory. _flushed is the first one behind.
-    private long _flushed;
+    // The first byte that is in the file, if there is one, at its own offset, and how far the file is written. What is before it is in
+    // memory.
+    private long _memoryEnd = long.MaxValue;
     private long _written;
 
-    // The file: null in memory. Its name is taken once.
-    private bool _isInFile;
-    private bool _isSpilling;
-    private bool _hasFileFailed;
-    private bool _wantsAllInFile;
-    private NamelessFile _file;
-    private SharedFile? _shared;
+    // How many bytes were flushed, or can be read at all if the file has failed.
+    private long _flushed;
 
-    // The writer.
+    // The file, and its writer. They are set once, by the writer's caller, and then never change.
+    private NamelessFile _file;
+    private FilePipeWriter? _spill;
+
+    // The writer. The tasks are its caller's.
+    private Task<NamelessFile>? _opening;
+    private Task _ending = Task.CompletedTask;
     private bool _isWriterCompleted;
+    private Exception? _error;
+
+    // Interlocked.
     private bool _isFlushCanceled;
 
-    private ExceptionDispatchInfo? _error;
+    private bool _isReaderGone;
     private bool _isDisposed;
-
-    // All who wait for anything. Whoever changes something ends all waits, and each looks again.
-    private readonly List<PendingResult<bool>> _waits = [];
 
     /// <summary>Makes an empty pipe. It opens no file before it needs one.</summary>
     /// <param name="options">How to buffer; <see langword="null"/> means the defaults.</param>
@@ -85,10 +90,8 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
         _options = options ?? FileBufferingPipeOptions.Default;
         _options.Validate();
         _calls = calls ?? UnixCalls.Default;
+        Folder = _options.FullFolder;
         Writer = new BufferWriter(this);
-        BufferReader reader = new(this, 0);
-        _readers.Add(reader);
-        Reader = reader;
     }
 
     /// <summary>
@@ -98,7 +101,16 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
     public PipeWriter Writer { get; }
 
     /// <summary>The first reader, from the beginning.</summary>
-    public PipeReader Reader { get; }
+    public PipeReader Reader
+    {
+        get
+        {
+            lock (_gate)
+            {
+                return _reader ??= AddReaderLocked(0);
+            }
+        }
+    }
 
     /// <summary>The number of bytes that were flushed.</summary>
     public long Length
@@ -112,36 +124,13 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
         }
     }
 
-    /// <summary>Whether the pipe goes on in a file: more than <see cref="FileBufferingPipeOptions.MemoryThreshold"/> was flushed.</summary>
-    public bool IsInFile
-    {
-        get
-        {
-            lock (_gate)
-            {
-                return _isInFile;
-            }
-        }
-    }
+    /// <summary>Whether the pipe goes on in a file: more than <see cref="FileBufferingPipeOptions.MemoryThreshold"/> was written.</summary>
+    public bool IsInFile => _spill is not null;
 
-    /// <summary>The offset of the first byte that is in memory.</summary>
-    internal long StartLocked => _head?.RunningIndex ?? _flushed;
+    internal string Folder { get; }
 
-    internal long FlushedLocked => _flushed;
-
-    internal long WrittenLocked => _written;
-
-    /// <summary>Whether no more bytes come.</summary>
-    internal bool IsOverLocked => _isWriterCompleted || _error is not null;
-
-    internal bool HasFailedLocked => _error is not null;
-
-    /// <summary>Whether the file gets no more of what was flushed: it has all, or has failed.</summary>
-    internal bool IsFileFinalLocked => _written >= _flushed || _hasFileFailed;
-
-    internal Lock Gate => _gate;
-
-    internal bool HasCallersPool => _options.Pool is not null;
+    /// <summary>How far readers may read.</summary>
+    private long VisibleLocked => Math.Min(_flushed, Math.Max(_memoryEnd, _written));
 
     /// <summary>Opens another reader. Complete it when you are done, or dispose of the pipe.</summary>
     /// <param name="offset">The offset of its first byte. It may be one that is not written yet.</param>
@@ -151,14 +140,11 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
     public PipeReader OpenReader(long offset = 0)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(offset);
-        BufferReader reader = new(this, offset);
         lock (_gate)
         {
             ThrowIfNotKeptLocked();
-            _readers.Add(reader);
+            return AddReaderLocked(offset);
         }
-
-        return reader;
     }
 
     /// <summary>
@@ -176,12 +162,15 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
         return new BufferStream(this);
     }
 
-    /// <summary>Frees memory and file, whatever is under way: calls that wait end with <see cref="ObjectDisposedException"/>.</summary>
+    /// <summary>
+    /// Frees memory and file, whatever is under way: calls of the writer and of streams end with <see cref="ObjectDisposedException"/>,
+    /// those of readers with <see cref="InvalidOperationException"/>.
+    /// </summary>
     /// <remarks>A buffer that a caller of the writer or of a reader still holds is not reused.</remarks>
     public void Dispose()
     {
-        BufferReader[] readers;
-        bool isReleased;
+        FilePipeReader[] readers;
+        FileSegment? freed;
         lock (_gate)
         {
             if (_isDisposed)
@@ -191,19 +180,23 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
 
             _isDisposed = true;
             readers = [.. _readers];
-            isReleased = !_isSpilling;
+
+            // The caller of the writer may hold memory of the last segment.
+            bool isHeld = _spill is null && !_isWriterCompleted && _options.Pool is null;
+            freed = DropBelowLocked(long.MaxValue);
+            if (!isHeld && _tail is { } tail)
+            {
+                (tail.NextSegment, freed) = (freed, tail);
+            }
+
+            (_head, _tail) = (null, null);
         }
 
-        foreach (BufferReader reader in readers)
-        {
-            reader.Complete();
-        }
-
+        _ = SegmentPool.Shared.Return(freed);
+        _spill?.Abort();
+        Task ends = Task.WhenAll(readers.Select(static reader => reader.CompleteAsync().AsTask()));
         Wake();
-        if (isReleased)
-        {
-            Release();
-        }
+        _ = ReleaseAsync(ends);
     }
 
     /// <summary>Disposes as <see cref="Dispose"/> does, and completes when memory and file are freed.</summary>
@@ -213,107 +206,54 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
         await _released.Task.ConfigureAwait(false);
     }
 
-    /// <summary>Reads at an offset, for a stream. Waits at the end until there is more or the pipe is over; then returns 0.</summary>
-    internal async ValueTask<int> ReadAtAsync(Memory<byte> destination, long offset, CancellationToken cancellationToken)
+    /// <summary>Closes the file when nobody reads or writes it any more. Errors of a caller's memory pool are dropped.</summary>
+    private async Task ReleaseAsync(Task readers)
     {
-        while (true)
+        const ConfigureAwaitOptions Suppressed = ConfigureAwaitOptions.SuppressThrowing;
+        await readers.ConfigureAwait(Suppressed);
+        await (_spill?.CompleteAsync().AsTask() ?? Task.CompletedTask).ConfigureAwait(Suppressed);
+        Task<NamelessFile>? opening = _opening;
+        if (opening is not null)
         {
-            Hold held = default;
-            SharedFile? file = null;
-            PendingResult<bool>? wait = null;
-            lock (_gate)
-            {
-                ObjectDisposedException.ThrowIf(_isDisposed, this);
-                cancellationToken.ThrowIfCancellationRequested();
-                if (destination.IsEmpty)
-                {
-                    return 0;
-                }
-
-                if (offset < _flushed && offset >= StartLocked)
-                {
-                    held = HoldLocked(offset, Math.Min(_flushed, offset + destination.Length));
-                }
-                else if (offset < _written)
-                {
-                    file = _shared;
-                    destination = destination[..(int)Math.Min(destination.Length, _written - offset)];
-                }
-                else if (IsOverLocked)
-                {
-                    _error?.Throw();
-                    return 0;
-                }
-                else
-                {
-                    wait = WaitLocked(cancellationToken);
-                }
-            }
-
-            if (file is not null)
-            {
-                int count = await file.ReadAsync(destination, offset).ConfigureAwait(false);
-                return count > 0 ? count : throw Truncated();
-            }
-
-            if (wait is not null)
-            {
-                await EndWaitAsync(wait, cancellationToken).ConfigureAwait(false);
-                continue;
-            }
-
-            held.Bytes.CopyTo(destination.Span);
-            int read = (int)held.Bytes.Length;
-            Free(held);
-            return read;
+            await ((Task)opening).ConfigureAwait(Suppressed);
         }
-    }
 
-    /// <summary>Opens a reader of what is in the file.</summary>
-    internal FilePipeReader OpenFileReader(long offset, long length)
-        => FilePipeReader.Create(_file.Opened.Handle, new FilePipeReaderOptions
+        if (opening is { IsCompletedSuccessfully: true })
         {
-            Offset = offset,
-            Length = length,
-            LeaveOpen = true,
-            Pool = _options.Pool,
-        });
+            // Closing a large file that has no name frees its blocks, which may take long.
+            OpenedFile file = (await opening.ConfigureAwait(false)).Opened;
+            _ = await WaitingCall<bool>.RunAsync(WaitKind.Open, () =>
+            {
+                file.Release(closeHandle: true);
+                return true;
+            }).ConfigureAwait(false);
+        }
 
-    /// <summary>The file has a name (<see cref="SaveAsync"/>), and its bytes are gone.</summary>
-    internal static EndOfStreamException Truncated() => new("The file of the pipe was saved, and somebody has truncated it since.");
-
-    internal void ThrowErrorLocked() => _error!.Throw();
-
-    internal void ThrowIfDisposedLocked() => ObjectDisposedException.ThrowIf(_isDisposed, this);
-
-    /// <summary>Begins a wait for any change. Called under the lock; <see cref="EndWaitAsync"/> is called without it.</summary>
-    internal PendingResult<bool> WaitLocked(CancellationToken cancellationToken)
-    {
-        PendingResult<bool> wait = PendingResult<bool>.Rent(cancellationToken);
-        _waits.Add(wait);
-        return wait;
+        _released.SetResult();
     }
 
-    internal ValueTask<bool> EndWaitAsync(PendingResult<bool> wait, CancellationToken cancellationToken)
-        => wait.EndWith(s_onTokenCanceled, this, cancellationToken);
-
-    /// <summary>Ends all waits: something has changed. Called without the lock.</summary>
-    internal void Wake()
+    /// <summary>Goes on in the file, behind what was flushed.</summary>
+    private void GoOnIn(NamelessFile file)
     {
-        PendingResult<bool>[] waits;
         lock (_gate)
         {
-            waits = _waits.Count == 0 ? [] : [.. _waits];
-            _waits.Clear();
-        }
-
-        foreach (PendingResult<bool> wait in waits)
-        {
-            wait.CompleteOnPool(true, null);
+            ThrowIfDisposedLocked();
+            _file = file;
+            _memoryEnd = _flushed;
+            FilePipeWriterOptions options = new() { Offset = _memoryEnd, Pool = _options.Pool, WritesHere = true };
+            _spill = FilePipeWriter.Create(new SpillFile(file.Opened, this), options, leaveOpen: true, isOpenedByPath: true);
         }
     }
 
-    internal void RemoveLocked(BufferReader reader) => _ = _readers.Remove(reader);
+    private FilePipeReader AddReaderLocked(long offset)
+    {
+        FilePipeReader reader = FilePipeReader.Create(
+            new BufferView(this, _flushed), new FilePipeReaderOptions { Offset = offset, Pool = _options.Pool }, leaveOpen: true);
+        _readers.Add(reader);
+        return reader;
+    }
+
+    private void ThrowIfDisposedLocked() => ObjectDisposedException.ThrowIf(_isDisposed, this);
 
     private void ThrowIfNotKeptLocked()
     {

@@ -16,8 +16,8 @@ public sealed class FileBufferingPipeOptions
     /// How many bytes the pipe holds in memory before it goes on in a file; 65,536 by default. 0 goes on in a file with the first flush.
     /// </summary>
     /// <remarks>
-    /// A pipe that goes on in a file holds up to 1 MiB that is not written yet, and the last 64 KiB: they are written only if somebody
-    /// wants to read them from the file.
+    /// A pipe that goes on in a file keeps these bytes in memory, and up to 1 MiB that is not written yet. What is advanced over between
+    /// two flushes does not count: flush as often as you would with a file.
     /// </remarks>
     public int MemoryThreshold { get; init; } = DefaultMemoryThreshold;
 

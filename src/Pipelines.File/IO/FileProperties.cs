@@ -53,6 +53,9 @@ internal readonly partial struct FileProperties
     internal FileIdentity IdentityOf(SafeFileHandle handle)
         => Identity != default ? Identity : FileStatus.TryGet(handle, out FileStatus status) ? status.Identity : default;
 
+    /// <summary>Those of bytes that grow and are not (all) in a file: so many are there.</summary>
+    internal static FileProperties OfBuffer(long length) => new() { CanSeek = true, Length = length };
+
     /// <exception cref="UnauthorizedAccessException">It is a directory.</exception>
     /// <exception cref="IOException">The system does not report the length.</exception>
     internal static FileProperties Of(SafeFileHandle handle, string? path)

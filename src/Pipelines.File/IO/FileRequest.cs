@@ -146,6 +146,14 @@ internal sealed class FileRequest : IWaitingCall, IThreadPoolWorkItem
         Length += memory.Length;
     }
 
+    /// <summary>Makes a read of one buffer ask for at most <paramref name="length"/> bytes.</summary>
+    internal void Shorten(long length)
+    {
+        Debug.Assert(BufferCount == 1);
+        Length = Math.Min(Length, length);
+        _buffers[0].Memory = _buffers[0].Memory[..(int)Length];
+    }
+
     /// <summary>Adds a part of a segment.</summary>
     internal void Add(FileSegment segment, int start, int length)
         => Add(segment.Buffer.Slice(start, length), segment.Address == 0 ? 0 : segment.Address + start);

@@ -75,6 +75,9 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// </summary>
     internal virtual bool EndsReads => true;
 
+    /// <summary>Whether nothing can come behind the offset, so that a read that reaches it has found the end.</summary>
+    internal virtual bool EndsAt(long offset) => false;
+
     /// <summary>Rents a request for this file. Whoever rents it calls <see cref="Return"/>.</summary>
     internal virtual FileRequest Rent() => FileRequest.Rent();
 

@@ -153,7 +153,7 @@ internal sealed class ReadBuffer
     internal ReadResult TakeResultLocked()
     {
         AssertLocked();
-        ReadResult result = new(Sequence, IsCancelRequested, Left == 0 || _endOfFile == EndOfFile.Found);
+        ReadResult result = new(Sequence, IsCancelRequested, Left == 0 || _endOfFile == EndOfFile.Found || File.EndsAt(NextOffset));
         IsCancelRequested = false;
         _callerHasBuffer |= Length > 0;
         if (_endOfFile == EndOfFile.Found)

@@ -1,4 +1,5 @@
 using System.Buffers;
+using System.Diagnostics;
 using System.IO.Pipelines;
 using FilePipelinesChild;
 using Microsoft.Win32.SafeHandles;
@@ -69,6 +70,55 @@ public sealed class FileBufferingFaultTests : IDisposable
         Assert.Equal(1, OpenHandles.Below(_folder.Path));
         await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop);
         Assert.Equal(-1, Pattern.FirstDifference(await File.ReadAllBytesAsync(_folder.File("f"), _stop)));
+        await pipe.DisposeAsync();
+        Assert.Equal(0, OpenHandles.Below(_folder.Path));
+    }
+
+    [Fact]
+    public async Task FileWithoutANameIsNotKnown_AKillLeavesAnEmptyFileAtMost()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        long[] lengths = [];
+        FaultyCalls calls = new()
+        {
+            OnMakeNameless = -Libc.EOPNOTSUPP,
+            OnUnlink = () => lengths = [.. new DirectoryInfo(_folder.Path).GetFiles().Select(file => file.Length)],
+        };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MemoryThreshold = 0 }, calls);
+        await WriteAsync(pipe, 1_000_000);
+        Assert.Equal([0], lengths);
+        Assert.Empty(Directory.EnumerateFileSystemEntries(_folder.Path));
+    }
+
+    [Fact]
+    public async Task ProcessIsKilled_LeavesNothing()
+    {
+        ChildProcess.SkipUnlessLinux();
+        using Process process = ChildProcess.Start("exec " + ChildProcess.Command("buffer", _folder.Path));
+        Assert.Equal("buffered", await process.StandardOutput.ReadLineAsync(_stop));
+        process.Kill();
+        await process.WaitForExitAsync(_stop);
+        Assert.Empty(Directory.EnumerateFileSystemEntries(_folder.Path));
+    }
+
+    [Fact]
+    public async Task PagesAreNotCached_ReadersAndStreamsGetEveryByte()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        FaultyCalls calls = new() { HasNoPages = true };
+        FileBufferingPipe pipe = new(new() { Folder = _folder.Path }, calls);
+        PipeReader during = pipe.OpenReader(10);
+        Task<ArrayBufferWriter<byte>> reading = Task.Run(() => ReadAllAsync(during), _stop);
+        await WriteAsync(pipe, 1_000_000);
+        await pipe.Writer.CompleteAsync();
+        ArrayBufferWriter<byte> read = await reading;
+        Assert.Equal(-1, Pattern.FirstDifference(read.WrittenSpan, 10));
+        Assert.Equal(999_990, read.WrittenCount);
+        Assert.Equal(-1, Pattern.FirstDifference((await ReadAllAsync(pipe.OpenReader(500_000))).WrittenSpan, 500_000));
+        using MemoryStream copy = new();
+        await pipe.AsStream().CopyToAsync(copy, _stop);
+        Assert.Equal(Pattern.Bytes(1_000_000), copy.ToArray());
+        Assert.True(calls.Misses > 0);
         await pipe.DisposeAsync();
         Assert.Equal(0, OpenHandles.Below(_folder.Path));
     }
@@ -165,6 +215,13 @@ public sealed class FileBufferingFaultTests : IDisposable
         }
     }
 
+    private async Task<ArrayBufferWriter<byte>> ReadAllAsync(PipeReader reader)
+    {
+        ArrayBufferWriter<byte> read = new();
+        await ReadAllAsync(reader, read);
+        return read;
+    }
+
     private async Task ReadAllAsync(PipeReader reader, ArrayBufferWriter<byte> read)
     {
         ReadResult result;
@@ -193,12 +250,36 @@ public sealed class FileBufferingFaultTests : IDisposable
 
         public long? OnRename { get; init; }
 
+        public Action? OnUnlink { get; init; }
+
+        /// <summary>Whether every read that may not wait finds nothing in the page cache.</summary>
+        public bool HasNoPages { get; init; }
+
+        public int Misses { get; private set; }
+
+        internal override long Unlink(in UnixName name)
+        {
+            OnUnlink?.Invoke();
+            return base.Unlink(name);
+        }
+
         internal override long MakeNameless(in UnixName name, int flags, uint mode)
             => OnMakeNameless ?? base.MakeNameless(name, flags, mode);
 
         internal override long MakeNew(in UnixName name, int flags, uint mode) => OnMakeNew ?? base.MakeNew(name, flags, mode);
 
         internal override long Rename(in UnixName from, in UnixName to) => OnRename ?? base.Rename(from, to);
+
+        internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
+        {
+            if (!HasNoPages || (flags & Libc.RWF_NOWAIT) == 0)
+            {
+                return base.Read(file, vectors, count, offset, flags);
+            }
+
+            Misses++;
+            return -Libc.EAGAIN;
+        }
 
         internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         {
