@@ -89,8 +89,30 @@ internal static unsafe partial class LibcCalls
     [LibraryImport(Library, EntryPoint = "lseek", SetLastError = true)]
     internal static partial long LSeek(SafeFileHandle file, long offset, SeekOrigin origin);
 
+    // A C library that has no statx(2) is asked once. A race costs one more exception.
+    private static bool s_hasNoStatX;
+
+    /// <summary>statx(2). musl has it since 1.2.5, glibc since 2.28; before, it is refused with ENOSYS.</summary>
+    internal static int StatX(int folder, byte* path, int flags, uint mask, Libc.FileStatus* status)
+    {
+        try
+        {
+            if (!s_hasNoStatX)
+            {
+                return StatXOfLibrary(folder, path, flags, mask, status);
+            }
+        }
+        catch (EntryPointNotFoundException)
+        {
+            s_hasNoStatX = true;
+        }
+
+        Marshal.SetLastPInvokeError(Libc.ENOSYS);
+        return -1;
+    }
+
     [LibraryImport(Library, EntryPoint = "statx", SetLastError = true)]
-    internal static partial int StatX(int folder, byte* path, int flags, uint mask, Libc.FileStatus* status);
+    private static partial int StatXOfLibrary(int folder, byte* path, int flags, uint mask, Libc.FileStatus* status);
 
     /// <summary>fstatat(2), the older statx(2), whose structure depends on the architecture. glibc has it since 2.33.</summary>
     [LibraryImport(Library, EntryPoint = "fstatat", SetLastError = true)]
