@@ -4,6 +4,9 @@ using System.Globalization;
 using System.IO.Pipelines;
 using System.Text;
 using Microsoft.AspNetCore.Http;
+using Microsoft.AspNetCore.OutputCaching;
+using Microsoft.Extensions.Caching.Distributed;
+using Microsoft.Extensions.DependencyInjection;
 using Pipelines.File.AspNetCore;
 
 namespace FileDevicesChild;
@@ -28,6 +31,9 @@ internal static class Sweep
         ["copy"] = CopyAsync,
         ["journal"] = AppendToJournalAsync,
         ["journalcheck"] = CheckJournalAsync,
+        ["journalread"] = ReadJournalAsync,
+        ["outputcache"] = CacheOutputAsync,
+        ["distributedcache"] = CacheAsync,
     };
 
     private static long s_appended;
@@ -46,7 +52,8 @@ internal static class Sweep
                 await File.WriteAllBytesAsync(Path.Combine(warm, "source"), s_content);
                 await File.WriteAllTextAsync(Path.Combine(warm, "log"), "one\ntwo\nthree\n");
                 File.Delete(Path.Combine(warm, "new"));
-                if (name == "journal" && Directory.Exists(Path.Combine(warm, "journal")))
+                if (name is "journal" or "journalread"
+                    && Directory.Exists(Path.Combine(warm, "journal")))
                 {
                     Directory.Delete(Path.Combine(warm, "journal"), recursive: true);
                 }
@@ -58,7 +65,7 @@ internal static class Sweep
                 }
 
                 // An error of each, too. A follower would wait for its log, and a journal is made.
-                _ = name is "follow" or "journal" ? told : await PerformAsync(name, Path.Combine(warm, "nowhere"));
+                _ = name is "follow" or "journal" or "journalread" ? told : await PerformAsync(name, Path.Combine(warm, "nowhere"));
             }
         }
 
@@ -204,11 +211,39 @@ internal static class Sweep
         }
     }
 
+    // By its writer, in another process, and by a consumer, behind which everything goes that is not needed.
+    private static async Task ReadJournalAsync(string folder)
+    {
+        await AppendToJournalAsync(folder);
+        await CheckJournalAsync(folder);
+        string path = Path.Combine(folder, "journal");
+        int read = 0;
+        await foreach (JournalBatch batch in JournalReader.Open(path).ReadBatchesAsync())
+        {
+            read += batch.Count;
+        }
+
+        WrongStateException.Demand(read == JournalRecords, $"The reader read {read} records.");
+        await using (JournalConsumer consumer = await JournalConsumer.OpenAsync(path, "consumer"))
+        {
+            await foreach (JournalConsumerBatch batch in consumer.ReadBatchesAsync())
+            {
+                await consumer.CommitAsync(batch.NextSequence);
+            }
+
+            WrongStateException.Demand(consumer.Behind == 0, $"The consumer is at {consumer.Position.Sequence}.");
+        }
+
+        await using Journal journal = await Journal.OpenAsync(path, new JournalOptions { SegmentSize = 16 * 1024 });
+        await journal.TrimBeforeAsync(JournalRecords);
+        WrongStateException.Demand(journal.FirstSequence > 0, "Nothing was removed.");
+    }
+
     private static async Task CheckJournalAsync(string folder)
     {
-        long next = 0;
         await using Journal journal = await Journal.OpenAsync(Path.Combine(folder, "journal"));
-        await foreach (JournalBatch batch in journal.ReadBatchesAsync())
+        long next = journal.FirstSequence;
+        await foreach (JournalBatch batch in journal.ReadBatchesAsync(next))
         {
             foreach (JournalRecord record in batch)
             {
@@ -234,6 +269,36 @@ internal static class Sweep
                 await writer.CompleteAsync();
             }
         }
+    }
+
+    // Stored, found, removed by its tag, and not found any more.
+    private static async Task CacheOutputAsync(string folder)
+    {
+        ServiceCollection services = new();
+        services.AddFileOutputCache(options => options.Folder = Path.Combine(folder, "cache"));
+        await using ServiceProvider provider = services.BuildServiceProvider();
+        IOutputCacheStore cache = provider.GetRequiredService<IOutputCacheStore>();
+        await cache.SetAsync("key", s_content, ["tag"], TimeSpan.FromHours(1), default);
+        WrongStateException.Demand((await cache.GetAsync("key", default))?.AsSpan().SequenceEqual(s_content) == true, "Nothing is stored.");
+        await cache.EvictByTagAsync("tag", default);
+        WrongStateException.Demand(await cache.GetAsync("key", default) is null, "The tag's entry is still found.");
+    }
+
+    // Stored anew, with a sliding expiration, found and removed.
+    private static async Task CacheAsync(string folder)
+    {
+        ServiceCollection services = new();
+        services.AddFileDistributedCache(options => options.Folder = Path.Combine(folder, "cache"));
+        await using ServiceProvider provider = services.BuildServiceProvider();
+        IDistributedCache cache = provider.GetRequiredService<IDistributedCache>();
+        DistributedCacheEntryOptions options = new() { SlidingExpiration = TimeSpan.FromHours(1) };
+        cache.Set("key", [1], options);
+        await cache.SetAsync("key", s_content, options);
+        WrongStateException.Demand((await cache.GetAsync("key"))?.AsSpan().SequenceEqual(s_content) == true, "Nothing is stored.");
+        await cache.RefreshAsync("key");
+        WrongStateException.Demand(cache.Get("key")?.AsSpan().SequenceEqual(s_content) == true, "It is gone.");
+        await cache.RemoveAsync("key");
+        WrongStateException.Demand(await cache.GetAsync("key") is null, "It is still found.");
     }
 
     /// <summary>The bytes of the pool that somebody has.</summary>

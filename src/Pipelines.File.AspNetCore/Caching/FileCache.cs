@@ -20,7 +20,7 @@ namespace Pipelines.File.AspNetCore;
 /// whole.</para>
 /// <para>Its time of last change is when it expires, and its time of last access when it was last read, so that
 /// <see cref="FileCacheSweep"/> need not open it. The absolute expiration that the entry itself holds decides; of a sliding
-/// one there is only that time.</para>
+/// one there is only that time. Where the system lets nobody set it, the entry tells, and a sliding expiration is an absolute one.</para>
 /// <para>A tag is removed by giving it a new random generation, in a file of its own. An entry remembers the generations of its tags and is
 /// none any more when one of them is another one. All tagged entries have one more tag, <see cref="Epoch"/>: where the files of tags take
 /// too much, it is removed, and they go.</para>
@@ -273,7 +273,7 @@ internal sealed class FileCache : IDisposable
             }
 
             await writer.FlushAsync(FlushGuarantee.Written, cancellationToken).ConfigureAwait(false);
-            SetTimes(writer, expires, sliding);
+            SetTimes(writer, head, body, expires, sliding);
             await writer.CompleteAsync().ConfigureAwait(false);
         }
     }
@@ -289,7 +289,7 @@ internal sealed class FileCache : IDisposable
         }
 
         writer.FlushAsync(FlushGuarantee.Written).AsTask().GetAwaiter().GetResult();
-        SetTimes(writer, expires, sliding);
+        SetTimes(writer, head, body, expires, sliding);
         writer.Complete();
     }
 
@@ -351,11 +351,11 @@ internal sealed class FileCache : IDisposable
         // The system notes the access itself where a volume is mounted that way.
         if (entry.Sliding > TimeSpan.Zero)
         {
-            TrySetTimes(handle, now, EndOf(entry.Expires, entry.Sliding, now));
+            _ = TrySetTimes(handle, now, EndOf(entry.Expires, entry.Sliding, now));
         }
         else if (now - FileTimes.AccessedOf(handle) > s_accessExactness)
         {
-            TrySetTimes(handle, now, expires: null);
+            _ = TrySetTimes(handle, now, expires: null);
         }
 
         return true;
@@ -382,11 +382,16 @@ internal sealed class FileCache : IDisposable
     }
 
     // Before the entry has its name: who finds it with another time may take it for one that has expired, and remove it.
-    private void SetTimes(FilePipeWriter writer, DateTime expires, TimeSpan sliding)
+    private void SetTimes(FilePipeWriter writer, byte[] head, ReadOnlySequence<byte> body, DateTime expires, TimeSpan sliding)
     {
         DateTime now = Time.GetUtcNow().UtcDateTime;
-        System.IO.File.SetLastAccessTimeUtc(writer.Handle, now);
-        SetEnd(writer.Handle, EndOf(expires, sliding, now));
+        DateTime end = EndOf(expires, sliding, now);
+        if (!TrySetTimes(writer.Handle, now, end) && sliding > TimeSpan.Zero)
+        {
+            // Nothing but the time of the file tells the end of a sliding expiration: it becomes an absolute one.
+            FileCacheEntry.SetExpiration(head, body, end);
+            RandomAccess.Write(writer.Handle, head, 0);
+        }
     }
 
     // A file system that has no later times stores its last one, or refuses.
@@ -450,8 +455,8 @@ internal sealed class FileCache : IDisposable
             path, FileMode.Open, OperatingSystem.IsWindows() ? FileAccess.ReadWrite : FileAccess.Read,
             FileShare.ReadWrite | FileShare.Delete));
 
-    // Where the times cannot be set, the entry is read all the same.
-    private static void TrySetTimes(SafeFileHandle handle, DateTime accessed, DateTime? expires)
+    // Where the times cannot be set (SMB, vfat, sandboxes), the entry is stored and read all the same.
+    private static bool TrySetTimes(SafeFileHandle handle, DateTime accessed, DateTime? expires)
     {
         try
         {
@@ -460,9 +465,12 @@ internal sealed class FileCache : IDisposable
             {
                 SetEnd(handle, last);
             }
+
+            return true;
         }
         catch (Exception exception) when (exception is IOException or UnauthorizedAccessException or ArgumentOutOfRangeException)
         {
+            return false;
         }
     }
 
@@ -478,6 +486,21 @@ internal sealed class FileCache : IDisposable
         if (FileIdentity.TryGet(path, out FileIdentity identity) && identity == entry.Identity)
         {
             _ = TryDelete(path);
+        }
+    }
+
+    /// <summary>Whether the entry itself tells a later end than its time does, which could not be set then.</summary>
+    internal static bool IsKeptByItself(string path, DateTime now)
+    {
+        try
+        {
+            using SafeFileHandle handle = Open(path);
+            Span<byte> head = stackalloc byte[FileCacheEntry.FixedLength];
+            return FileCacheEntry.IsKeptUntilAfter(head[..RandomAccess.Read(handle, head, 0)], now);
+        }
+        catch (Exception exception) when (exception is IOException or UnauthorizedAccessException)
+        {
+            return false;
         }
     }
 

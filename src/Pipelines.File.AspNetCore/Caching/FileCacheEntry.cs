@@ -82,15 +82,22 @@ internal sealed class FileCacheEntry
             position += 12 + written;
         }
 
-        uint checksum = Crc32C.Append(0, head.AsSpan(ChecksumEnd));
-        foreach (ReadOnlyMemory<byte> segment in body)
-        {
-            checksum = Crc32C.Append(checksum, segment.Span);
-        }
-
-        BinaryPrimitives.WriteUInt32LittleEndian(head.AsSpan(4), checksum);
+        SetChecksum(head, body);
         return head;
     }
+
+    /// <summary>Gives an entry another end, an absolute one.</summary>
+    internal static void SetExpiration(byte[] head, ReadOnlySequence<byte> body, DateTime expires)
+    {
+        BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(8), expires.Ticks);
+        BinaryPrimitives.WriteInt64LittleEndian(head.AsSpan(16), 0);
+        SetChecksum(head, body);
+    }
+
+    /// <summary>Whether a file that begins so is an entry with nothing but an absolute end, later than that.</summary>
+    internal static bool IsKeptUntilAfter(ReadOnlySpan<byte> head, DateTime now)
+        => head.Length == FixedLength && BinaryPrimitives.ReadUInt32LittleEndian(head) == Magic
+            && BinaryPrimitives.ReadInt64LittleEndian(head[16..]) == 0 && BinaryPrimitives.ReadInt64LittleEndian(head[8..]) > now.Ticks;
 
     /// <summary>The entry that is the whole of a file; <see langword="null"/> if that is none, or damaged.</summary>
     internal static FileCacheEntry? Parse(ReadOnlySequence<byte> file)
@@ -161,6 +168,17 @@ internal sealed class FileCacheEntry
                 text[i] = (char)BinaryPrimitives.ReadUInt16LittleEndian(bytes[(i * sizeof(char))..]);
             }
         });
+
+    private static void SetChecksum(byte[] head, ReadOnlySequence<byte> body)
+    {
+        uint checksum = Crc32C.Append(0, head.AsSpan(ChecksumEnd));
+        foreach (ReadOnlyMemory<byte> segment in body)
+        {
+            checksum = Crc32C.Append(checksum, segment.Span);
+        }
+
+        BinaryPrimitives.WriteUInt32LittleEndian(head.AsSpan(4), checksum);
+    }
 
     private static uint ChecksumOf(ReadOnlySequence<byte> bytes)
     {

@@ -236,7 +236,7 @@ internal sealed class FileCacheSweep : IDisposable
                     _ = FileCache.TryDelete(file.Path);
                 }
             }
-            else if (file.Changed <= now - s_grace && FileCache.TryDelete(file.Path))
+            else if (file.Changed <= now - s_grace && !FileCache.IsKeptByItself(file.Path, now) && FileCache.TryDelete(file.Path))
             {
                 _metrics.Evicted();
                 isAnyRemoved = true;

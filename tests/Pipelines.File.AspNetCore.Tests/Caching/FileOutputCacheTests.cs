@@ -310,6 +310,29 @@ public sealed class FileOutputCacheTests : IDisposable
     }
 
     [Fact]
+    public async Task Look_TimeOfTheEntryCouldNotBeSet_KeepsItUntilItsOwnEnd()
+    {
+        IOutputCacheBufferStore store = Store(maxSize: 1024 * 1024);
+        foreach (string key in (string[])["kept", "expired"])
+        {
+            await store.SetAsync(key, [1], null, TimeSpan.FromHours(key == "kept" ? 2 : 1), _stop);
+        }
+
+        // As where the system refuses utimensat(2): the time is that of the writing.
+        string[] entries = [.. Entries];
+        Array.ForEach(entries, path => File.SetLastWriteTimeUtc(path, DateTime.UtcNow));
+        _time.Advance(TimeSpan.FromMinutes(90));
+        await Eventually.TrueAsync(async () =>
+        {
+            // Enough for a look.
+            await store.SetAsync("another", new byte[60_000], null, TimeSpan.FromDays(1), _stop);
+            return entries.Count(File.Exists) < entries.Length;
+        });
+        Assert.Equal([1], await store.GetAsync("kept", _stop));
+        Assert.Null(await store.GetAsync("expired", _stop));
+    }
+
+    [Fact]
     public async Task Distributed_Remove_RemovesTheEntry_AlsoOneThatIsNotThere()
     {
         IDistributedCache cache = Distributed();
