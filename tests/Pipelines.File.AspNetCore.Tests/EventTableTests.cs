@@ -129,7 +129,7 @@ public sealed class EventTableTests : IAsyncLifetime
         "an upload is saved" => PutAsync(),
         "it is longer than `MaxLength`" => PutAsync(new SaveBodyOptions { MaxLength = 1 }),
         "it is a form" => PutAsync(header: ("Content-Type", "multipart/form-data; boundary=b")),
-        "it has a `Content-Encoding`" => PutAsync(header: ("Content-Encoding", "zstd")),
+        "it has a `Content-Encoding`" => PutAsync(header: ("Content-Encoding", "compress")),
         "it has another `Transfer-Encoding` than `chunked`" => SendRawAsync(
             "PUT /save/f HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
         "it is a part of a file (`Content-Range`)" => PutAsync(header: ("Content-Range", "bytes 5-9/10")),
@@ -234,7 +234,7 @@ public sealed class EventTableTests : IAsyncLifetime
         {
             Version = _client.DefaultRequestVersion,
             VersionPolicy = HttpVersionPolicy.RequestVersionExact,
-            Content = new StreamContent(new EndlessStream(length, async () =>
+            Content = new EndlessContent(length, async () =>
             {
                 await _isThere.Task.WaitAsync(Eventually.Limit, CancellationToken.None);
                 if (isReset)
@@ -245,7 +245,7 @@ public sealed class EventTableTests : IAsyncLifetime
                 {
                     _client.Dispose();
                 }
-            })),
+            }),
         };
         request.Content.Headers.TryAddWithoutValidation("Content-Type", type);
         await Assert.ThrowsAnyAsync<Exception>(() => _client.SendAsync(request, gone.Token));
@@ -318,48 +318,27 @@ public sealed class EventTableTests : IAsyncLifetime
     }
 
     /// <summary>A body whose end never comes: when the server reads its beginning, the client goes away.</summary>
-    private sealed class EndlessStream(int length, Func<Task> leaveAsync) : Stream
+    private sealed class EndlessContent(int length, Func<Task> leaveAsync) : HttpContent
     {
-        private int _left = length;
-
-        public override bool CanRead => true;
-
-        public override bool CanSeek => false;
-
-        public override bool CanWrite => false;
-
-        public override long Length => throw new NotSupportedException();
-
-        public override long Position
+        protected override async Task SerializeToStreamAsync(Stream stream, TransportContext? context, CancellationToken cancellationToken)
         {
-            get => throw new NotSupportedException();
-            set => throw new NotSupportedException();
+            byte[] bytes = new byte[length];
+            bytes.AsSpan().Fill((byte)'x');
+            await stream.WriteAsync(bytes, cancellationToken);
+
+            // HttpClient of .NET 11 keeps what is short, and with it the request, until more comes.
+            await stream.FlushAsync(cancellationToken);
+            await leaveAsync();
+            await Task.Delay(Timeout.Infinite, cancellationToken);
         }
 
-        public override async ValueTask<int> ReadAsync(Memory<byte> buffer, CancellationToken cancellationToken = default)
+        protected override Task SerializeToStreamAsync(Stream stream, TransportContext? context)
+            => SerializeToStreamAsync(stream, context, CancellationToken.None);
+
+        protected override bool TryComputeLength(out long length)
         {
-            if (_left == 0)
-            {
-                await leaveAsync();
-                await Task.Delay(Timeout.Infinite, cancellationToken);
-            }
-
-            int read = Math.Min(buffer.Length, _left);
-            buffer.Span[..read].Fill((byte)'x');
-            _left -= read;
-            return read;
+            length = 0;
+            return false;
         }
-
-        public override int Read(byte[] buffer, int offset, int count) => throw new NotSupportedException();
-
-        public override void Flush()
-        {
-        }
-
-        public override long Seek(long offset, SeekOrigin origin) => throw new NotSupportedException();
-
-        public override void SetLength(long value) => throw new NotSupportedException();
-
-        public override void Write(byte[] buffer, int offset, int count) => throw new NotSupportedException();
     }
 }
