@@ -120,7 +120,7 @@ public sealed class FileLock : IDisposable
             }
 
             return descriptor >= 0 ? new SafeFileHandle((nint)descriptor, ownsHandle: true)
-                : throw FileErrors.OfName((int)-descriptor, fullPath);
+                : throw FileErrors.OfNaming((int)-descriptor, fullPath);
         }
 
         try

@@ -147,7 +147,7 @@ public sealed partial class FilePipeReader
 
         if (!_leaveOpen && OpenedFile.IsClosedElsewhere(isShort))
         {
-            _ = WaitingCall<bool>.RunAsync(WaitKind.Open, Close);
+            _ = WaitingThreads.Opens.RunAsync(Close);
         }
         else
         {

@@ -29,7 +29,7 @@ public sealed partial class FilePipeReader
             if (_stage == Stage.Waiting)
             {
                 // A read is running already: a read-ahead, or one whose wait was canceled.
-                _wait = wait = PendingResult<ReadResult>.Rent(cancellationToken);
+                _wait = wait = PendingResult<ReadResult>.Rent(_freeWaits ??= new(), cancellationToken);
             }
             else
             {
@@ -41,13 +41,13 @@ public sealed partial class FilePipeReader
 
         if (wait is not null)
         {
-            return wait.EndWith(s_onTokenCanceled, this, cancellationToken);
+            return wait.RegisterCancellation(s_onTokenCanceled, this, cancellationToken);
         }
 
         do
         {
             error = TryRent();
-            if (error is null && !OpenedFile.Try(_request!))
+            if (error is null && !OpenedFile.TryPerform(_request!))
             {
                 return HandOver(cancellationToken);
             }
@@ -78,13 +78,13 @@ public sealed partial class FilePipeReader
             }
             else
             {
-                _wait = wait = PendingResult<ReadResult>.Rent(cancellationToken);
+                _wait = wait = PendingResult<ReadResult>.Rent(_freeWaits ??= new(), cancellationToken);
             }
         }
 
         RunReads();
         CancelIf(canceled);
-        return wait?.EndWith(s_onTokenCanceled, this, cancellationToken) ?? _buffer.Answer(result, error);
+        return wait?.RegisterCancellation(s_onTokenCanceled, this, cancellationToken) ?? _buffer.Answer(result, error);
     }
 
     /// <summary>

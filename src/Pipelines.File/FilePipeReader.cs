@@ -36,6 +36,7 @@ public sealed partial class FilePipeReader : PipeReader, IDisposable, IAsyncDisp
 
     // The ReadAsync that waits, and the minimum size that the pending one has asked for, bytes.
     private PendingResult<ReadResult>? _wait;
+    private Stack<PendingResult<ReadResult>>? _freeWaits;
     private int _minimumSize;
 
     // Interlocked: how many of two have come, the end of a run and the return from its beginning. The second one goes on.

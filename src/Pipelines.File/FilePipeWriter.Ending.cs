@@ -127,7 +127,7 @@ public sealed partial class FilePipeWriter
     private bool BeginComplete(Exception? exception, bool mayWait)
     {
         bool wakes;
-        Here here;
+        CallerMakes makes;
         lock (_loop)
         {
             if (IsCompleted)
@@ -145,11 +145,11 @@ public sealed partial class FilePipeWriter
             LeaveCall();
             bool isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
                 && _loop.MayWriteHereLocked();
-            here = mayWait ? Here.All : isShort ? Here.Writes : Here.None;
+            makes = mayWait ? CallerMakes.Everything : isShort ? CallerMakes.Writes : CallerMakes.Nothing;
             wakes = _loop.TryWakeLocked();
         }
 
-        _loop.WakeIf(wakes, here);
+        _loop.WakeIf(wakes, makes);
         return false;
     }
 

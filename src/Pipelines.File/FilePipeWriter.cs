@@ -234,7 +234,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         _ = SegmentPool.Shared.Return(freed);
-        _loop.WakeIf(wakes, isHere ? Here.Writes : Here.None);
+        _loop.WakeIf(wakes, isHere ? CallerMakes.Writes : CallerMakes.Nothing);
         if (isInline)
         {
             return EndInline();
@@ -247,7 +247,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                 FilePipeMetrics.FlushesPaused.Add();
             }
 
-            return pending.EndWith(s_onTokenCanceled, this, cancellationToken);
+            return pending.RegisterCancellation(s_onTokenCanceled, this, cancellationToken);
         }
 
         return Ended(error, isCanceled, cancellationToken);

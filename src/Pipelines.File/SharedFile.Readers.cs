@@ -60,7 +60,7 @@ public sealed partial class SharedFile
     private async ValueTask<int> PerformAsync(FileRequest request)
     {
         request.Pin();
-        bool isOver = _file.Try(request);
+        bool isOver = _file.TryPerform(request);
         FilePipeMetrics.ReadsInline.Add(isOver ? 1 : 0);
         for (; !isOver || request.IsCanceled; isOver = true)
         {

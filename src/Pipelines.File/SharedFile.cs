@@ -159,7 +159,7 @@ public sealed partial class SharedFile : IDisposable
 
         if (_file.IsClosedElsewhere())
         {
-            _ = WaitingCall<bool>.RunAsync(WaitKind.Open, Close);
+            _ = WaitingThreads.Opens.RunAsync(Close);
         }
         else
         {

@@ -49,11 +49,12 @@ public sealed record ClientResponse(string Head, long BodyLength, string BodyHas
             }
             catch (TimeoutException)
             {
-                WaitingThreads waiting = WaitingThreads.Shared;
+                IReadOnlyList<WaitingThreads> waiting = WaitingThreads.All;
                 TestContext.Current.SendDiagnosticMessage(
                     $"No answer for {request.RequestUri}. Pool: {ThreadPool.ThreadCount} threads, {ThreadPool.PendingWorkItemCount} items "
-                    + $"queued, {ThreadPool.CompletedWorkItemCount} completed. Waiting threads: {waiting.ThreadCount}, "
-                    + $"{waiting.QueuedCount} calls queued, {waiting.UnderWayCount} under way.");
+                    + $"queued, {ThreadPool.CompletedWorkItemCount} completed. Waiting threads: "
+                    + $"{waiting.Sum(threads => threads.ThreadCount)}, {waiting.Sum(threads => threads.QueuedCount)} calls queued, "
+                    + $"{waiting.Sum(threads => threads.UnderWayCount)} under way.");
             }
         }
     }

@@ -226,7 +226,7 @@ static async Task<int> OpenScarceAsync(string path)
     Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path).AsTask();
     await Task.WhenAny(opening);
     Console.WriteLine($"{opening.Status} {opening.Exception?.InnerException?.HResult}");
-    while (WaitingThreads.Shared.UnderWayCount > 0)
+    while (WaitingThreads.Opens.UnderWayCount > 0)
     {
         await Task.Delay(1);
     }
@@ -678,9 +678,9 @@ static int QueueWithoutMemory()
 {
     // Everything that is made once, and the code.
     using CountdownEvent prepared = new(1);
-    new WaitingThreads(limit: 8).Queue(new QueuedCall(() => prepared.Signal()));
+    new WaitingThreads("test", limit: 8).Queue(new QueuedCall(() => prepared.Signal()));
     prepared.Wait();
-    WaitingThreads threads = new(limit: 8);
+    WaitingThreads threads = new("test", limit: 8);
     using CountdownEvent performed = new(2);
     QueuedCall first = new(() => performed.Signal());
     QueuedCall second = new(() => performed.Signal());

@@ -5,7 +5,5 @@ namespace FilePipelinesChild;
 /// <summary>A call that a waiting thread performs.</summary>
 public sealed class QueuedCall(Action perform) : IWaitingCall
 {
-    WaitKind IWaitingCall.WaitKind => WaitKind.Sync;
-
     void IWaitingCall.Perform() => perform();
 }

@@ -30,7 +30,7 @@ internal sealed class BufferStream(FileBufferingPipe pipe) : SeekableStream
                 request.Begin(FileRequestKind.Read, offset);
                 request.Add(buffer, address: 0);
                 request.Pin();
-                if (!_view.Try(request))
+                if (!_view.TryPerform(request))
                 {
                     SharedFile.PendingRequest pending = new();
                     _view.Run(request, pending);

@@ -22,7 +22,7 @@ internal sealed class BufferView(FileBufferingPipe pipe, long length)
 
     internal override bool EndsAt(long offset) => pipe.EndsAt(offset);
 
-    private protected override bool TryPerform(FileRequest request, bool mayWait) => pipe.TryRead(request);
+    private protected override bool TryPerformCore(FileRequest request, bool mayWait) => pipe.TryRead(request);
 
     internal override void Run(FileRequest request, IRequestOwner owner) => pipe.RunRead(request, this, owner);
 

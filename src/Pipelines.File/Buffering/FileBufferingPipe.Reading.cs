@@ -107,7 +107,7 @@ public sealed partial class FileBufferingPipe
 
     private bool IsOver(FileRequest request, Source source)
     {
-        bool isOver = source == Source.None || (source == Source.File && _file.Opened.Try(request));
+        bool isOver = source == Source.None || (source == Source.File && _file.Opened.TryPerform(request));
         if (isOver && source == Source.File)
         {
             FailIfTruncated(request);

@@ -68,7 +68,7 @@ public sealed partial class FileBufferingPipe
             await _ending.ConfigureAwait(false);
             await CompleteFileAsync().ConfigureAwait(false);
             SafeFileHandle handle = _file.Opened.Handle;
-            if (await WaitingCall<bool>.RunAsync(WaitKind.Sync, () => ReplacementFile.TryName(handle, path, replaces, _calls))
+            if (await WaitingThreads.Syncs.RunAsync(() => ReplacementFile.TryName(handle, path, replaces, _calls))
                 .ConfigureAwait(false))
             {
                 return;

@@ -313,7 +313,7 @@ public sealed partial class FileBufferingPipe
                 // Dispose looks for it under the lock.
                 pipe.ThrowIfDisposedLocked();
                 opening = pipe._opening
-                    ??= WaitingCall<NamelessFile>.RunAsync(WaitKind.Open, () => NamelessFile.Make(pipe.Folder, pipe._calls));
+                    ??= WaitingThreads.Opens.RunAsync(() => NamelessFile.Make(pipe.Folder, pipe._calls));
             }
 
             try

@@ -222,7 +222,7 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
         {
             // Closing a large file that has no name frees its blocks, which may take long.
             OpenedFile file = (await opening.ConfigureAwait(false)).Opened;
-            _ = await WaitingCall<bool>.RunAsync(WaitKind.Open, () =>
+            _ = await WaitingThreads.Opens.RunAsync(() =>
             {
                 file.Release(closeHandle: true);
                 return true;

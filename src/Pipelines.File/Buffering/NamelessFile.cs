@@ -44,7 +44,7 @@ internal readonly record struct NamelessFile(OpenedFile Opened, bool CanBeNamed)
             descriptor = calls.MakeNew(name, 0, OwnerOnly);
             if (descriptor < 0)
             {
-                throw FileErrors.OfName((int)-descriptor, path);
+                throw FileErrors.OfNaming((int)-descriptor, path);
             }
 
             _ = calls.Unlink(name);

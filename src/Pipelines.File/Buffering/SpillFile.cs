@@ -13,9 +13,9 @@ internal sealed class SpillFile(OpenedFile file, FileBufferingPipe pipe)
 
     internal override int MaxBuffersPerOperation => file.MaxBuffersPerOperation;
 
-    private protected override bool TryPerform(FileRequest request, bool mayWait)
+    private protected override bool TryPerformCore(FileRequest request, bool mayWait)
     {
-        bool isOver = file.Try(request, mayWait);
+        bool isOver = file.TryPerform(request, mayWait);
         if (isOver)
         {
             pipe.OnWritten(request);

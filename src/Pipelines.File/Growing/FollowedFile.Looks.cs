@@ -82,7 +82,7 @@ internal sealed partial class FollowedFile
             _isLooking = true;
         }
 
-        WaitingThreads.Shared.Queue(this);
+        WaitingThreads.Looks.Queue(this);
     }
 
     /// <summary>

@@ -127,8 +127,6 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
     /// <summary>Whether a read waits: a racy hint, readable without the lock.</summary>
     internal bool IsWaiting => Volatile.Read(ref _waiting) is not null;
 
-    WaitKind IWaitingCall.WaitKind => WaitKind.Look;
-
     /// <summary>
     /// Follows a file. Returns <paramref name="file"/> itself if it has no end to wait at: a FIFO, a device, a file that the system
     /// generates.
@@ -162,9 +160,9 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
 
     internal override void Return(FileRequest request) => _file.Return(request);
 
-    private protected override bool TryPerform(FileRequest request, bool mayWait)
+    private protected override bool TryPerformCore(FileRequest request, bool mayWait)
     {
-        bool isOver = _file.Try(request, mayWait);
+        bool isOver = _file.TryPerform(request, mayWait);
         _hasFoundEnd = isOver && HasFoundEnd(request);
         return isOver && !_hasFoundEnd;
     }
@@ -255,7 +253,7 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
     /// <summary>The wait of the request was ended by whoever has taken it, because there may be something to read.</summary>
     private void ReadAgain(FileRequest? taken)
     {
-        if (taken is not null && _file.Try(taken))
+        if (taken is not null && _file.TryPerform(taken))
         {
             GoOn(taken, HasFoundEnd(taken));
         }
@@ -276,7 +274,7 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
                 return;
             }
 
-            if (readsAgain.Value && !_file.Try(request))
+            if (readsAgain.Value && !_file.TryPerform(request))
             {
                 Read(request);
                 return;

@@ -55,7 +55,7 @@ internal static class AsyncOpening
                 TimeSpan wait = TimeSpan.FromMilliseconds(TryMilliseconds);
                 try
                 {
-                    if (await WaitingCall<T?>.RunAsync(WaitKind.Open, Try).ConfigureAwait(false) is { } opened)
+                    if (await WaitingThreads.Opens.RunAsync(Try).ConfigureAwait(false) is { } opened)
                     {
                         return opened;
                     }

@@ -17,7 +17,7 @@ internal static class FileErrors
     }
 
     /// <summary>From the errno of a call that makes or changes a name: ENOENT and ENOTDIR mean its folder.</summary>
-    internal static Exception OfName(int errno, string path) => errno switch
+    internal static Exception OfNaming(int errno, string path) => errno switch
     {
         Libc.ENOENT or Libc.ENOTDIR => new DirectoryNotFoundException($"Could not find a part of the path '{path}'."),
         _ when errno == Libc.ENAMETOOLONG

@@ -78,12 +78,8 @@ internal sealed class FileRequest : IWaitingCall, IThreadPoolWorkItem
     /// </summary>
     internal bool ResumesOnPool { get; set; }
 
-    public WaitKind WaitKind => Kind switch
-    {
-        FileRequestKind.Read => WaitKind.Read,
-        FileRequestKind.Write => WaitKind.Write,
-        _ => WaitKind.Sync,
-    };
+    /// <summary>The threads that perform it if it waits; of its kind, unless the owner chooses others after <see cref="Begin"/>.</summary>
+    internal WaitingThreads Threads { get; set; } = WaitingThreads.Reads;
 
     /// <summary>The first buffer, by its pinned address, so that no code of a caller's MemoryManager runs.</summary>
     internal unsafe Span<byte> PinnedBytes => new((void*)_buffers[0].Address, _buffers[0].Memory.Length);
@@ -115,6 +111,12 @@ internal sealed class FileRequest : IWaitingCall, IThreadPoolWorkItem
         IsCancelWanted = false;
         ExpectsEnd = false;
         Kind = kind;
+        Threads = kind switch
+        {
+            FileRequestKind.Read => WaitingThreads.Reads,
+            FileRequestKind.Write => WaitingThreads.Writes,
+            _ => WaitingThreads.Syncs,
+        };
         Offset = offset;
         Length = 0;
         Step = null;
@@ -232,7 +234,7 @@ internal sealed class FileRequest : IWaitingCall, IThreadPoolWorkItem
     }
 
     /// <summary>Has a waiting thread perform the request.</summary>
-    internal void Queue() => WaitingThreads.Shared.Queue(this);
+    internal void Queue() => Threads.Queue(this);
 
     /// <summary>
     /// Ends the run, when the system does not use the memory any more and the result is recorded. The request belongs to its owner again,

@@ -89,11 +89,11 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// whose other side is idle does not. Returns whether it is over, and its result recorded. Never throws. If it is not over, the system
     /// may have begun it, so the owner must then run it (<see cref="Run"/>), whatever happens in between.
     /// </summary>
-    internal bool Try(FileRequest request, bool mayWait = false)
+    internal bool TryPerform(FileRequest request, bool mayWait = false)
     {
         try
         {
-            return TryPerform(request, mayWait);
+            return TryPerformCore(request, mayWait);
         }
         catch (Exception e)
         {
@@ -104,42 +104,42 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
         }
     }
 
-    /// <summary>Performs the request as <see cref="Try"/> does. An exception is its result.</summary>
-    private protected abstract bool TryPerform(FileRequest request, bool mayWait);
+    /// <summary>Performs the request as <see cref="TryPerform"/> does. An exception is its result.</summary>
+    private protected abstract bool TryPerformCore(FileRequest request, bool mayWait);
 
     /// <summary>
-    /// Has the request performed by a thread that may block, also if <see cref="Try"/> has begun it. Its end is told to the owner, when the
-    /// system does not use the memory any more, maybe within this call. <see cref="FileRequest.Transferred"/>,
+    /// Has the request performed by a thread that may block, also if <see cref="TryPerform"/> has begun it. Its end is told to the owner,
+    /// when the system does not use the memory any more, maybe within this call. <see cref="FileRequest.Transferred"/>,
     /// <see cref="FileRequest.Error"/> and <see cref="FileRequest.IsCanceled"/> are the result. Never throws.
     /// </summary>
     internal virtual void Run(FileRequest request, IRequestOwner owner)
     {
         FilePipeMetrics.ReadsHandedOver.Add(request.Kind == FileRequestKind.Read ? 1 : 0);
         request.BeginRun(this, owner);
-        Start(request);
+        PerformElsewhere(request);
     }
 
     /// <summary>
-    /// Starts a run: has another thread perform the request, which completes it exactly once; within this call if the request was canceled,
+    /// Has another thread perform a request that runs. That thread completes it exactly once; within this call if the request was canceled,
     /// or cannot wait. Called without a lock.
     /// </summary>
-    internal virtual void Start(FileRequest request) => request.Queue();
+    internal virtual void PerformElsewhere(FileRequest request) => request.Queue();
 
-    /// <summary>Performs a request that was started, on a thread that may block, and completes it, unless it has to wait.</summary>
+    /// <summary>Performs a request that runs, on a thread that may block, and completes it, unless it has to wait.</summary>
     internal virtual void Perform(FileRequest request)
     {
-        if (Try(request, mayWait: true))
+        if (TryPerform(request, mayWait: true))
         {
             request.Complete();
         }
         else
         {
-            WaitUntilReady(request);
+            PerformWhenReady(request);
         }
     }
 
-    /// <summary>Makes a request that was started wait without a thread, until <see cref="OnReady"/> is called.</summary>
-    internal virtual void WaitUntilReady(FileRequest request) => request.Queue();
+    /// <summary>Has a request that runs wait without a thread, until <see cref="OnReady"/> is called.</summary>
+    internal virtual void PerformWhenReady(FileRequest request) => request.Queue();
 
     /// <summary>
     /// Called when the file that the request waits for may be ready. It may run on the poller's thread, so it does not block.

@@ -103,7 +103,7 @@ public sealed partial class FilePipeReader
                 .ConfigureAwait(false);
             try
             {
-                FileRange[] ranges = await WaitingCall<FileRange[]>.RunAsync(WaitKind.Read,
+                FileRange[] ranges = await WaitingThreads.Reads.RunAsync(
                     () => FilePartitions.AtLineEnds(file, maxDegreeOfParallelism, separator)).ConfigureAwait(false);
 
                 // ParallelOptions does not get the token: a late cancellation would hide the first error, or that everything was read.

@@ -105,7 +105,7 @@ internal abstract partial class ReplacementFile
             long descriptor = _calls.OpenFolderAt(folder, path, IsDurable || !OperatingSystem.IsLinux() ? Libc.O_RDONLY : Libc.O_PATH);
             if (descriptor < 0)
             {
-                throw FileErrors.OfName((int)-descriptor, TargetPath);
+                throw FileErrors.OfNaming((int)-descriptor, TargetPath);
             }
 
             _folder?.Dispose();

@@ -246,7 +246,7 @@ internal abstract partial class ReplacementFile
             if (answer < 0)
             {
                 throw errno == Libc.EEXIST && !Replaces ? Exists(FileErrors.FromErrno(errno, TargetPath))
-                    : FileErrors.OfName(errno, TargetPath);
+                    : FileErrors.OfNaming(errno, TargetPath);
             }
         }
 

@@ -5,9 +5,6 @@ namespace Pipelines.File.Threading;
 /// </summary>
 internal interface IWaitingCall
 {
-    /// <summary>What the call waits for. Does not change while it is queued.</summary>
-    WaitKind WaitKind { get; }
-
     /// <summary>
     /// Makes the call and completes its wait, without running a caller's code. The object may be queued again before this returns.
     /// </summary>

@@ -7,23 +7,18 @@ namespace Pipelines.File.Threading;
 /// <remarks>
 /// Before the object can serve the next wait, two calls must be over: the one that sets the result (and may run the continuation), and
 /// GetResult. They may end in either order and on two threads: a continuation calls GetResult while the result is still being set, and a
-/// caller that polls may do so, too. The one that ends last returns the object to the pool.
+/// caller that polls may do so, too. The one that ends last gives the object back to its owner.
 /// </remarks>
 internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThreadPoolWorkItem
 {
-    /// <summary>The maximum number of unused objects that are kept for the next waits.</summary>
-    private const int MaxFree = 4096;
+    /// <summary>The maximum number of unused objects that one owner keeps for its next waits.</summary>
+    private const int MaxFree = 256;
 
     /// <summary>The value of <see cref="_untaken"/> when the result is being taken, or was.</summary>
     private const int Taken = int.MinValue;
 
-    // The next one of the unused objects.
-    private PendingResult<TResult>? _next;
-
-    // The unused objects, and their number. Guarded by s_gate.
-    private static readonly Lock s_gate = new();
-    private static PendingResult<TResult>? s_free;
-    private static int s_freeCount;
+    // The unused objects of the owner. Guarded by itself.
+    private readonly Stack<PendingResult<TResult>> _free;
 
     private ManualResetValueTaskSourceCore<TResult> _core;
 
@@ -41,25 +36,25 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     private int _untaken;
     private int _calls = 2;
 
-    private PendingResult() => _untaken = _core.Version;
+    private PendingResult(Stack<PendingResult<TResult>> free) => (_free, _untaken) = (free, _core.Version);
 
     /// <summary>The token that cancels this wait. Guarded by the owner's lock until the wait is removed there.</summary>
     internal CancellationToken CancellationToken { get; private set; }
 
     internal ValueTask<TResult> Task => new(this, _core.Version);
 
-    internal static PendingResult<TResult> Rent(CancellationToken cancellationToken)
+    /// <summary>Begins a wait. Any thread may call it, with or without a lock.</summary>
+    /// <param name="free">The unused objects of the owner; nobody else uses it.</param>
+    /// <param name="cancellationToken">The token that cancels the wait.</param>
+    internal static PendingResult<TResult> Rent(Stack<PendingResult<TResult>> free, CancellationToken cancellationToken)
     {
         PendingResult<TResult>? pending;
-        lock (s_gate)
+        lock (free)
         {
-            pending = s_free;
-            s_free = pending?._next;
-            s_freeCount -= pending is null ? 0 : 1;
+            _ = free.TryPop(out pending);
         }
 
-        pending ??= new PendingResult<TResult>();
-        pending._next = null;
+        pending ??= new PendingResult<TResult>(free);
         pending.CancellationToken = cancellationToken;
         return pending;
     }
@@ -68,7 +63,8 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
     /// Registers the token, and returns the task of the wait. <paramref name="onCanceled"/> removes the wait from the owner, if it is still
     /// there, and completes it. Called without a lock, because the token may be canceled already, and before anybody has the task.
     /// </summary>
-    internal ValueTask<TResult> EndWith(Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
+    internal ValueTask<TResult> RegisterCancellation(
+        Action<object?, CancellationToken> onCanceled, object owner, CancellationToken cancellationToken)
     {
         if (cancellationToken.CanBeCanceled)
         {
@@ -168,13 +164,11 @@ internal sealed class PendingResult<TResult> : IValueTaskSource<TResult>, IThrea
             CancellationToken = default;
             _core.Reset();
             Volatile.Write(ref _untaken, _core.Version);
-            lock (s_gate)
+            lock (_free)
             {
-                Debug.Assert(_next is null);
-                if (s_freeCount < MaxFree)
+                if (_free.Count < MaxFree)
                 {
-                    (_next, s_free) = (s_free, this);
-                    s_freeCount++;
+                    _free.Push(this);
                 }
             }
         }

@@ -9,6 +9,7 @@ namespace Pipelines.File.Writing;
 internal sealed class FlushWaiters
 {
     private readonly List<(PendingResult<FlushResult> Flush, FlushTarget Target)> _all = [];
+    private readonly Stack<PendingResult<FlushResult>> _free = new();
 
     /// <summary>The number of pending flushes. A racy hint, readable without the lock.</summary>
     internal int Count => _all.Count;
@@ -29,7 +30,7 @@ internal sealed class FlushWaiters
 
     internal PendingResult<FlushResult> Add(FlushTarget target, CancellationToken cancellationToken)
     {
-        PendingResult<FlushResult> flush = PendingResult<FlushResult>.Rent(cancellationToken);
+        PendingResult<FlushResult> flush = PendingResult<FlushResult>.Rent(_free, cancellationToken);
         _all.Add((flush, target));
         return flush;
     }

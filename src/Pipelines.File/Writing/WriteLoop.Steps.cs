@@ -88,11 +88,11 @@ internal sealed partial class WriteLoop
     internal bool TryWakeLocked() => _step == Step.Sleep && TryBeginLocked();
 
     /// <summary>Wakes the loop, if that is due: it runs on this thread up to its first call that is not to be made here.</summary>
-    internal void WakeIf(bool isDue, Here here = Here.None)
+    internal void WakeIf(bool isDue, CallerMakes makes = CallerMakes.Nothing)
     {
         if (isDue)
         {
-            GoOn(here);
+            GoOn(makes);
         }
     }
 
@@ -105,7 +105,7 @@ internal sealed partial class WriteLoop
         }
         else if (TryEnd())
         {
-            GoOn(Here.None);
+            GoOn(CallerMakes.Nothing);
         }
     }
 
@@ -152,19 +152,19 @@ internal sealed partial class WriteLoop
     /// syncs, and closes the file, which gives it its name. The order keeps the file valid after a power failure: the bytes, a sync that
     /// covers them and the length, the name. Returns when nothing is due, or another thread has a step, whose end goes on.
     /// </summary>
-    private void GoOn(Here here)
+    private void GoOn(CallerMakes makes)
     {
         do
         {
             // From here on Abort is too late. This may be the thread of a caller of CompleteAsync, which must not wait.
-            if (_step == Step.Close && (here == Here.All || !file.MayWaitToClose(queue.Written)))
+            if (_step == Step.Close && (makes == CallerMakes.Everything || !file.MayWaitToClose(queue.Written)))
             {
                 Close(isFileClosed: false);
                 return;
             }
 
-            bool isHere = here == Here.All || (here == Here.Writes && _step == Step.Write);
-            if (!isHere || !file.Opened.CanSeek || !file.Opened.Try(_request, mayWait: true))
+            bool isHere = makes == CallerMakes.Everything || (makes == CallerMakes.Writes && _step == Step.Write);
+            if (!isHere || !file.Opened.CanSeek || !file.Opened.TryPerform(_request, mayWait: true))
             {
                 file.Opened.Run(_request, this);
                 return;
@@ -183,6 +183,13 @@ internal sealed partial class WriteLoop
             case Step.Write:
                 _writtenBefore = queue.Written;
                 _request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
+                if (flushes.WantsSync(queue.Flushed)
+                    || (IsCompleted && (file.IsUnfinished || options.FlushGuarantee == FlushGuarantee.Durable)))
+                {
+                    // The next step waits for the device: one thread performs both.
+                    _request.Threads = WaitingThreads.Syncs;
+                }
+
                 queue.BeginWriteLocked(_request);
                 Debug.Assert(_request.Length > 0 && _request.Length <= queue.Flushed - queue.Written);
                 break;

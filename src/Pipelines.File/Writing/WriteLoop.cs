@@ -3,16 +3,16 @@ using Pipelines.File.IO;
 namespace Pipelines.File.Writing;
 
 /// <summary>Which calls the thread that wakes a <see cref="WriteLoop"/> makes itself.</summary>
-internal enum Here
+internal enum CallerMakes
 {
     /// <summary>None: a thread that may wait makes them.</summary>
-    None,
+    Nothing,
 
     /// <summary>Its writes, which only copy memory.</summary>
     Writes,
 
     /// <summary>All that end by themselves: the thread's caller blocks until they are over.</summary>
-    All,
+    Everything,
 }
 
 /// <summary>

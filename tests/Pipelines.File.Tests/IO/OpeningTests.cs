@@ -62,7 +62,7 @@ public sealed class OpeningTests : IDisposable
     {
         string read = Fifo.Make(_folder, "read");
         string written = Fifo.Make(_folder, "written");
-        int before = WaitingThreads.Shared.UnderWayCount;
+        int before = WaitingThreads.Opens.UnderWayCount;
         using CancellationTokenSource cancel = new();
         FilePipeWriterOptions writes = new() { FileOptions = options, PreallocationSize = preallocation, Share = share, Backend = backend };
         FilePipeReaderOptions reads = new() { FileOptions = options, Share = share, Backend = backend };
@@ -79,7 +79,7 @@ public sealed class OpeningTests : IDisposable
             await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening.WaitAsync(Eventually.Limit, _stop));
         }
 
-        await Eventually.TrueAsync(() => WaitingThreads.Shared.UnderWayCount <= before + 4);
+        await Eventually.TrueAsync(() => WaitingThreads.Opens.UnderWayCount <= before + 4);
         await using FilePipeWriter other = await FilePipeWriter.OpenAsync(_folder.File("other"), null, _stop).AsTask()
             .WaitAsync(Eventually.Limit, _stop);
     }

@@ -154,7 +154,7 @@ public sealed partial class DescriptorWaitTests : IDisposable
 
         internal override int MaxBuffersPerOperation => 1;
 
-        private protected override bool TryPerform(FileRequest request, bool mayWait) => false;
+        private protected override bool TryPerformCore(FileRequest request, bool mayWait) => false;
 
         internal override void Cancel(FileRequest request)
         {

@@ -42,15 +42,15 @@ public sealed class PendingResultTests
         static WeakReference Forget(CancellationToken token, bool isBeforeTheRegistration)
         {
             object owner = new();
-            PendingResult<int> pending = PendingResult<int>.Rent(token);
+            PendingResult<int> pending = PendingResult<int>.Rent(new(), token);
             if (isBeforeTheRegistration)
             {
                 pending.CompleteNow(1, null);
-                Discard(pending.EndWith(static (_, _) => { }, owner, token));
+                Discard(pending.RegisterCancellation(static (_, _) => { }, owner, token));
             }
             else
             {
-                Discard(pending.EndWith(static (_, _) => { }, owner, token));
+                Discard(pending.RegisterCancellation(static (_, _) => { }, owner, token));
                 pending.CompleteNow(1, null);
             }
 
@@ -80,17 +80,18 @@ public sealed class PendingResultTests
         { IsBackground = true })];
         Array.ForEach(others, other => other.Start());
         int stolen = 0;
+        Stack<PendingResult<int>> free = new();
         long end = Environment.TickCount64 + 1500;
         for (int i = 1; Environment.TickCount64 < end; i++)
         {
-            PendingResult<int> pending = PendingResult<int>.Rent(CancellationToken.None);
+            PendingResult<int> pending = PendingResult<int>.Rent(free, CancellationToken.None);
             shared = pending.Task;
             pending.CompleteNow(i, null);
             Volatile.Write(ref round, i);
             _ = TryTake(pending.Task);
 
             // This wait is nobody else's.
-            PendingResult<int> next = PendingResult<int>.Rent(CancellationToken.None);
+            PendingResult<int> next = PendingResult<int>.Rent(free, CancellationToken.None);
             ValueTask<int> task = next.Task;
             next.CompleteNow(-i, null);
             stolen += TryTake(task) == -i ? 0 : 1;
@@ -116,6 +117,7 @@ public sealed class PendingResultTests
     private static async Task PlayAsync(CancellationToken stop)
     {
         PendingResult<int>? pending = null;
+        Stack<PendingResult<int>> free = new();
         int begun = 0;
         bool isDone = false;
         Thread completer = new(() =>
@@ -148,7 +150,7 @@ public sealed class PendingResultTests
             long end = Environment.TickCount64 + 1500;
             for (int i = 1; Environment.TickCount64 < end && !stop.IsCancellationRequested; i++)
             {
-                pending = PendingResult<int>.Rent(CancellationToken.None);
+                pending = PendingResult<int>.Rent(free, CancellationToken.None);
                 ValueTask<int> task = pending.Task;
                 Volatile.Write(ref begun, i);
                 for (int spins = 1; i % 8 != 0 && !task.IsCompleted; spins++)

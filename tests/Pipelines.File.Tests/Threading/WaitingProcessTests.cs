@@ -61,7 +61,7 @@ public sealed class WaitingProcessTests : IDisposable
         TaskCompletionSource performed = new();
         TaskCompletionSource performedByIdle = new();
         int started = 0;
-        WaitingThreads threads = new(limit: 16, (thread, parameter) =>
+        WaitingThreads threads = new("test", limit: 16, (thread, parameter) =>
         {
             if (Interlocked.Increment(ref started) == 1)
             {
@@ -113,7 +113,7 @@ public sealed class WaitingProcessTests : IDisposable
     {
         const int Limit = 5;
         int started = 0;
-        WaitingThreads threads = new(Limit, (thread, parameter) =>
+        WaitingThreads threads = new("test", Limit, (thread, parameter) =>
         {
             if (Interlocked.Increment(ref started) <= Limit)
             {
@@ -136,7 +136,7 @@ public sealed class WaitingProcessTests : IDisposable
                 threads.Queue(new QueuedCall(() => Interlocked.Increment(ref performed)));
             }
 
-            Assert.Equal(Limit + 1, started);
+            Assert.InRange(Volatile.Read(ref started), Limit + 1, 2 * Limit);
             Assert.True(SpinWait.SpinUntil(() => Volatile.Read(ref performed) == Limit + 1, Eventually.Limit));
         }
         finally
@@ -149,7 +149,7 @@ public sealed class WaitingProcessTests : IDisposable
     public async Task Queue_ThreadCannotBeStarted_TheThreadOfThePoolIsFreeAfterTheCall()
     {
         int starts = 0;
-        WaitingThreads threads = new(limit: 16, (_, _) =>
+        WaitingThreads threads = new("test", limit: 16, (_, _) =>
         {
             starts++;
             throw new InsufficientMemoryException();
@@ -199,7 +199,7 @@ public sealed class WaitingProcessTests : IDisposable
         ];
         Task<ReadResult>[] reads = [.. readers.Select(reader => reader.ReadAsync(_stop).AsTask())];
         await Task.Delay(300, _stop);
-        Assert.InRange(WaitingThreads.Shared.ThreadCount, 1, 64);
+        Assert.InRange(WaitingThreads.Reads.ThreadCount, 1, 64);
         Assert.All(reads, read => Assert.False(read.IsCompleted));
 
         // Another device, and another kind of call, are served meanwhile.

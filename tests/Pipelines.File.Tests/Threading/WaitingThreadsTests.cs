@@ -8,20 +8,13 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_MoreCallsThanTheLimit_PerformsThemAllWithNoMoreThreads()
     {
-        WaitingThreads threads = new(limit: 9);
+        WaitingThreads threads = new("test", limit: 5);
         using ManualResetEventSlim stall = new();
         Call[] calls = [.. Enumerable.Range(0, 1000)
-            .Select(_ => new Call(WaitKind.Sync, () => stall.Wait(TestContext.Current.CancellationToken)))];
+            .Select(_ => new Call(() => stall.Wait(TestContext.Current.CancellationToken)))];
         Array.ForEach(calls, threads.Queue);
         await Eventually.TrueAsync(() => threads.UnderWayCount == 5);
         Assert.Equal(5, threads.ThreadCount);
-        Assert.Equal(995, threads.QueuedCount);
-
-        // Another kind is not held up.
-        Call read = new(WaitKind.Read, static () => { });
-        threads.Queue(read);
-        await read.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-        Assert.InRange(threads.ThreadCount, 5, 9);
         Assert.Equal(995, threads.QueuedCount);
         stall.Set();
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
@@ -31,8 +24,8 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_AsManyCallsAsBefore_AllocatesNothing()
     {
-        WaitingThreads threads = new(limit: 5);
-        Call[] calls = [.. Enumerable.Range(0, 1000).Select(_ => new Call(WaitKind.Sync, static () => { }))];
+        WaitingThreads threads = new("test", limit: 5);
+        Call[] calls = [.. Enumerable.Range(0, 1000).Select(_ => new Call(static () => { }))];
         Action<IWaitingCall> queue = threads.Queue;
         long allocated = long.MaxValue;
         for (int i = 0; i < 10 && allocated > 0; i++)
@@ -47,22 +40,20 @@ public sealed class WaitingThreadsTests
     }
 
     [Fact]
-    public async Task Queue_EveryKindStalled_StillPerformsOneOfEach()
+    public async Task Queue_EveryOtherKindStalled_IsPerformed()
     {
-        WaitingThreads threads = new(limit: 5);
         using ManualResetEventSlim stall = new();
-        List<Call> calls = [];
-        foreach (WaitKind kind in Enum.GetValues<WaitKind>())
+        WaitingThreads[] kinds = [.. Enumerable.Range(0, 5).Select(_ => new WaitingThreads("test", limit: 1))];
+        Call[] calls = [.. kinds[1..].SelectMany(_ => Enumerable.Range(0, 10).Select(_ => new Call(stall.Wait)))];
+        for (int i = 0; i < calls.Length; i++)
         {
-            for (int i = 0; i < 10; i++)
-            {
-                calls.Add(new Call(kind, () => stall.Wait(TestContext.Current.CancellationToken)));
-                threads.Queue(calls[^1]);
-            }
+            kinds[1 + (i % 4)].Queue(calls[i]);
         }
 
-        await Eventually.TrueAsync(() => calls.GroupBy(call => ((IWaitingCall)call).WaitKind).All(kind => kind.Any(call => call.HasBegun)));
-        Assert.Equal(5, threads.ThreadCount);
+        await Eventually.TrueAsync(() => kinds[1..].All(kind => kind is { UnderWayCount: 1, QueuedCount: 9, ThreadCount: 1 }));
+        Call call = new(static () => { });
+        kinds[0].Queue(call);
+        await call.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         stall.Set();
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
     }
@@ -70,10 +61,10 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_CallsThatAllStall_GetAThreadEach()
     {
-        WaitingThreads threads = new(limit: 16);
+        WaitingThreads threads = new("test", limit: 16);
         using ManualResetEventSlim stall = new();
         Call[] calls = [.. Enumerable.Range(0, 12)
-            .Select(_ => new Call(WaitKind.Read, () => stall.Wait(TestContext.Current.CancellationToken)))];
+            .Select(_ => new Call(() => stall.Wait(TestContext.Current.CancellationToken)))];
         Array.ForEach(calls, threads.Queue);
         await Eventually.TrueAsync(() => threads.UnderWayCount == 12);
         stall.Set();
@@ -85,10 +76,10 @@ public sealed class WaitingThreadsTests
     public async Task Queue_OneCallAfterTheOther_PerformsEach()
     {
         // The thread is awake, spins, or sleeps when the next one comes.
-        WaitingThreads threads = new(limit: 8);
+        WaitingThreads threads = new("test", limit: 8);
         for (int i = 0; i < 20_000; i++)
         {
-            Call call = new((WaitKind)(i / 1000 % 5), static () => { });
+            Call call = new(static () => { });
             threads.Queue(call);
             await call.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
             Thread.SpinWait(i % 1000);
@@ -102,12 +93,12 @@ public sealed class WaitingThreadsTests
     public async Task Threads_StayAwakeForTheNextCall_EndAllTheSame()
     {
         // Without a hop in between, so that most of the calls come soon after the one before.
-        WaitingThreads threads = new(limit: 8);
+        WaitingThreads threads = new("test", limit: 8);
         using ManualResetEventSlim performed = new();
         for (int i = 0; i < 10_000; i++)
         {
             performed.Reset();
-            threads.Queue(new Call(WaitKind.Sync, performed.Set));
+            threads.Queue(new Call(performed.Set));
             Assert.True(performed.Wait(Eventually.Limit, TestContext.Current.CancellationToken));
         }
 
@@ -117,8 +108,8 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_ByTheCallThatIsPerformed_GoesOnOnTheSameThread()
     {
-        WaitingThreads threads = new(limit: 8);
-        Repeated call = new(threads, WaitKind.Sync, times: 1000, static () => { });
+        WaitingThreads threads = new("test", limit: 8);
+        Repeated call = new(threads, times: 1000, static () => { });
         threads.Queue(call);
         await call.Done.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         Assert.Single(call.Threads);
@@ -129,10 +120,10 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_ByTheCallThatIsPerformed_WaitsBehindOthers()
     {
-        WaitingThreads threads = new(limit: 5);
+        WaitingThreads threads = new("test", limit: 1);
         using ManualResetEventSlim begun = new();
         using ManualResetEventSlim go = new();
-        Repeated endless = new(threads, WaitKind.Read, times: int.MaxValue, () =>
+        Repeated endless = new(threads, times: int.MaxValue, () =>
         {
             begun.Set();
             go.Wait(TestContext.Current.CancellationToken);
@@ -140,8 +131,7 @@ public sealed class WaitingThreadsTests
         threads.Queue(endless);
         begun.Wait(TestContext.Current.CancellationToken);
 
-        // A limit of 5 leaves one thread to each kind.
-        Call other = new(WaitKind.Read, static () => { });
+        Call other = new(static () => { });
         threads.Queue(other);
         Assert.False(other.HasBegun);
         go.Set();
@@ -157,12 +147,12 @@ public sealed class WaitingThreadsTests
     [Trait("Category", StressTime.Category)]
     public async Task Threads_Idle_EndAfterSomeSeconds()
     {
-        WaitingThreads threads = new(limit: 8);
-        Call[] calls = [.. Enumerable.Range(0, 100).Select(_ => new Call(WaitKind.Sync, static () => { }))];
+        WaitingThreads threads = new("test", limit: 8);
+        Call[] calls = [.. Enumerable.Range(0, 100).Select(_ => new Call(static () => { }))];
         Array.ForEach(calls, threads.Queue);
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         await Eventually.TrueAsync(() => threads.ThreadCount == 0);
-        Call again = new(WaitKind.Open, static () => { });
+        Call again = new(static () => { });
         threads.Queue(again);
         await again.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
     }
@@ -170,8 +160,8 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_FromManyThreads_PerformsEachCallOnce()
     {
-        WaitingThreads threads = new(limit: 6);
-        Call[] calls = [.. Enumerable.Range(0, 40_000).Select(i => new Call((WaitKind)(i % 4), static () => Thread.SpinWait(20)))];
+        WaitingThreads threads = new("test", limit: 6);
+        Call[] calls = [.. Enumerable.Range(0, 40_000).Select(i => new Call(static () => Thread.SpinWait(20)))];
         await Task.WhenAll(Enumerable.Range(0, 4).Select(part => Task.Run(() =>
         {
             for (int i = part; i < calls.Length; i += 4)
@@ -196,7 +186,7 @@ public sealed class WaitingThreadsTests
         using ManualResetEventSlim fails = new();
         using ManualResetEventSlim stall = new();
         int started = 0;
-        WaitingThreads threads = new(limit: 16, (thread, parameter) =>
+        WaitingThreads threads = new("test", limit: 16, (thread, parameter) =>
         {
             if (Interlocked.Increment(ref started) == 1)
             {
@@ -208,9 +198,9 @@ public sealed class WaitingThreadsTests
             fails.Wait(CancellationToken.None);
             throw new InsufficientMemoryException();
         });
-        Call first = new(WaitKind.Sync, () => stall.Wait(CancellationToken.None));
-        Call second = new(WaitKind.Sync, static () => { });
-        Call third = new(WaitKind.Sync, static () => { });
+        Call first = new(() => stall.Wait(CancellationToken.None));
+        Call second = new(static () => { });
+        Call third = new(static () => { });
         threads.Queue(first);
         await Eventually.TrueAsync(() => first.HasBegun);
         Task queued = Task.Factory.StartNew(
@@ -233,8 +223,8 @@ public sealed class WaitingThreadsTests
     [Fact]
     public async Task Queue_NoThreadCanBeStarted_PerformsOnTheApplicationsPool()
     {
-        WaitingThreads threads = new(limit: 16, static (_, _) => throw new InsufficientMemoryException());
-        Call[] calls = [.. Enum.GetValues<WaitKind>().Select(static kind => new Call(kind, static () => { }))];
+        WaitingThreads threads = new("test", limit: 16, static (_, _) => throw new InsufficientMemoryException());
+        Call[] calls = [.. Enumerable.Range(0, 5).Select(static _ => new Call(static () => { }))];
         Array.ForEach(calls, threads.Queue);
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         await Eventually.TrueAsync(() => threads.ThreadCount == 0);
@@ -258,7 +248,7 @@ public sealed class WaitingThreadsTests
         Assert.True(child.ExitCode == 0, child.Output + child.Error);
     }
 
-    private sealed class Call(WaitKind kind, Action perform) : IWaitingCall
+    private sealed class Call(Action perform) : IWaitingCall
     {
         private int _times;
 
@@ -267,8 +257,6 @@ public sealed class WaitingThreadsTests
         public int Times => Volatile.Read(ref _times);
 
         public bool HasBegun => Times > 0;
-
-        WaitKind IWaitingCall.WaitKind => kind;
 
         void IWaitingCall.Perform()
         {
@@ -279,7 +267,7 @@ public sealed class WaitingThreadsTests
     }
 
     /// <summary>A call that queues itself again.</summary>
-    private sealed class Repeated(WaitingThreads threads, WaitKind kind, int times, Action perform) : IWaitingCall
+    private sealed class Repeated(WaitingThreads threads, int times, Action perform) : IWaitingCall
     {
         private int _times;
         private volatile bool _isOver;
@@ -292,8 +280,6 @@ public sealed class WaitingThreadsTests
         {
             set => _isOver = value;
         }
-
-        WaitKind IWaitingCall.WaitKind => kind;
 
         void IWaitingCall.Perform()
         {

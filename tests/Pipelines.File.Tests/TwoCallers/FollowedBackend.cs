@@ -36,7 +36,7 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         request.Clear();
     }
 
-    private protected override bool TryPerform(FileRequest operation, bool mayWait)
+    private protected override bool TryPerformCore(FileRequest operation, bool mayWait)
     {
         order.Within("within the call that does not wait");
         if (order.HandsOver())
@@ -49,7 +49,7 @@ internal sealed class FollowedBackend(FollowedOrder order, SafeFileHandle handle
         return true;
     }
 
-    internal override void Start(FileRequest operation)
+    internal override void PerformElsewhere(FileRequest operation)
     {
         order.Require(_started is null, "one operation is under way at a time");
         _started = operation;

@@ -70,7 +70,7 @@ internal sealed class ScriptedBackend : OpenedFile
         request.Clear();
     }
 
-    private protected override bool TryPerform(FileRequest operation, bool mayWait)
+    private protected override bool TryPerformCore(FileRequest operation, bool mayWait)
     {
         Interlocked.Increment(ref _depth);
         Lend(operation);
@@ -86,7 +86,7 @@ internal sealed class ScriptedBackend : OpenedFile
         return answer != Answer.HandOver;
     }
 
-    internal override void Start(FileRequest operation)
+    internal override void PerformElsewhere(FileRequest operation)
     {
         Interlocked.Increment(ref _depth);
         _order.BeforeStart();

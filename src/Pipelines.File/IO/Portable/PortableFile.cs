@@ -14,7 +14,7 @@ internal class PortableFile(SafeFileHandle handle, string? path, FileProperties 
 
     private protected override UnixCalls Calls => _calls;
 
-    private protected override bool TryPerform(FileRequest request, bool mayWait)
+    private protected override bool TryPerformCore(FileRequest request, bool mayWait)
     {
         if (!mayWait)
         {

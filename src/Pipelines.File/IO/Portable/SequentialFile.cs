@@ -28,7 +28,7 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
 
     internal override bool EndsWrites => false;
 
-    internal override void Start(FileRequest request)
+    internal override void PerformElsewhere(FileRequest request)
     {
         bool starts;
         lock (_gate)

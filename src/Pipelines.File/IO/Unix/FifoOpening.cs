@@ -32,7 +32,7 @@ internal sealed unsafe class FifoOpening(FileToOpen file) : IDisposable
             if (descriptor < 0)
             {
                 int errno = Marshal.GetLastPInvokeError();
-                return errno is Libc.ENXIO or Libc.ENOENT or Libc.EINTR ? null : throw FileErrors.OfName(errno, file.Path);
+                return errno is Libc.ENXIO or Libc.ENOENT or Libc.EINTR ? null : throw FileErrors.OfNaming(errno, file.Path);
             }
 
             _handle = new SafeFileHandle(descriptor, ownsHandle: true);

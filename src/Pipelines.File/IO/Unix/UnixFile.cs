@@ -55,7 +55,7 @@ internal sealed unsafe class UnixFile : OpenedFile
     // the room, and terminals do not support RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
 
-    private protected override bool TryPerform(FileRequest request, bool mayWait)
+    private protected override bool TryPerformCore(FileRequest request, bool mayWait)
     {
         switch (request.Kind)
         {
@@ -73,7 +73,7 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
     }
 
-    internal override void Start(FileRequest request)
+    internal override void PerformElsewhere(FileRequest request)
     {
         if (CanSeek || request.Kind is FileRequestKind.Sync or FileRequestKind.Step || _calls.IsReady(Handle, EventsOf(request)))
         {
@@ -81,11 +81,11 @@ internal sealed unsafe class UnixFile : OpenedFile
         }
         else
         {
-            WaitUntilReady(request);
+            PerformWhenReady(request);
         }
     }
 
-    internal override void WaitUntilReady(FileRequest request)
+    internal override void PerformWhenReady(FileRequest request)
     {
         try
         {

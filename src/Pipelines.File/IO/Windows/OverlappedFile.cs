@@ -44,13 +44,13 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     internal override int MaxBuffersPerOperation => 1;
 
     // A read of a pipe is not waited for here, only begun.
-    private protected override bool TryPerform(FileRequest request, bool mayWait)
+    private protected override bool TryPerformCore(FileRequest request, bool mayWait)
     {
         bool reads = request.Kind == FileRequestKind.Read;
         return (mayWait || (reads && !Properties.IsReadWithinTheCall)) && TryFinish(request, waits: mayWait && (CanSeek || !reads));
     }
 
-    internal override void Start(FileRequest operation)
+    internal override void PerformElsewhere(FileRequest operation)
     {
         if (CanSeek || operation.Kind != FileRequestKind.Read)
         {
@@ -58,7 +58,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         }
         else if (_isBegun)
         {
-            WaitUntilReady(operation);
+            PerformWhenReady(operation);
         }
         else
         {
@@ -83,7 +83,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
     }
 
     /// <summary>Makes a pool thread complete the running read when it ends.</summary>
-    internal override void WaitUntilReady(FileRequest request)
+    internal override void PerformWhenReady(FileRequest request)
         => ThreadPool.UnsafeRegisterWaitForSingleObject(
             Ended, static (read, _) => ((FileRequest)read!).OnReady(), request, Timeout.Infinite, executeOnlyOnce: true);
 
