@@ -76,19 +76,24 @@ public sealed partial class FilePipeReader
     /// still runs, unless that may never end (a pipe with <see cref="FilePipeBackend.Portable"/>): then the call's end releases them.
     /// </summary>
     /// <param name="exception">Ignored, because no writer is there to see it.</param>
-    public override async ValueTask CompleteAsync(Exception? exception = null)
+    public override ValueTask CompleteAsync(Exception? exception = null)
     {
-        Complete(exception);
-        Task release;
+        try
+        {
+            Complete(exception);
+        }
+        catch (Exception e)
+        {
+            return ValueTask.FromException(e);
+        }
+
         lock (_buffer)
         {
             // Also while it is tried: its owner then hands it over, after Complete, too.
             bool mayNeverEnd = _stage != Stage.Idle && !OpenedFile.EndsReads;
-            release = _isReleased || mayNeverEnd ? Task.CompletedTask
-                : (_release ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task;
+            return _isReleased || mayNeverEnd ? default
+                : new ValueTask((_release ??= new TaskCompletionSource(TaskCreationOptions.RunContinuationsAsynchronously)).Task);
         }
-
-        await release.ConfigureAwait(false);
     }
 
     /// <inheritdoc cref="Complete"/>
@@ -164,7 +169,7 @@ public sealed partial class FilePipeReader
         {
             _isReleased = true;
 
-            // It is awaited with ConfigureAwait(false) and its continuations go to the pool, so no caller's code runs here.
+            // Its continuations go to the pool, so no caller's code runs here.
             _release?.TrySetResult();
         }
 

@@ -177,7 +177,6 @@ public sealed class EndOfFileTests : IDisposable
         Assert.True((await end).IsCanceled);
         answers.Set();
         Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
-        Assert.Equal(0, calls.Lengths);
         Assert.All(readers, static name => Assert.StartsWith("Pipelines.File ", name));
         await reader.CompleteAsync();
     }
@@ -226,8 +225,7 @@ public sealed class EndOfFileTests : IDisposable
         }
 
         Assert.Equal(100_000, index);
-        Assert.Equal(10, calls.ReadsNoWait);
-        Assert.Equal((0, 1), (calls.Reads, calls.Lengths));
+        Assert.Equal((11, 0), (calls.ReadsNoWait, calls.Reads));
         await reader.CompleteAsync();
     }
 

@@ -17,7 +17,6 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     private int _writes;
     private long _bytesWritten;
     private int _syncs;
-    private int _lengths;
     private int _closes;
 
     /// <summary>
@@ -62,9 +61,6 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     /// <summary>How often a duplicate was closed, to hear of lost bytes.</summary>
     public int Closes => _closes;
 
-    /// <summary>How often the length of a file was asked for.</summary>
-    public int Lengths => _lengths;
-
     public int ReadsNoWait => _readsNoWait;
 
     public int Writes => _writes;
@@ -93,12 +89,6 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => (flags != 0 ? Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count) : Scripted(OnRead, ref _reads, vectors, ref count))
             ?? base.Read(file, vectors, count, offset, flags);
-
-    internal override long LengthOf(SafeFileHandle file)
-    {
-        Interlocked.Increment(ref _lengths);
-        return base.LengthOf(file);
-    }
 
     internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => flags == Libc.RWF_NOWAIT && !KnowsWriteNoWait ? -Libc.EOPNOTSUPP

@@ -43,10 +43,6 @@ internal unsafe partial class UnixCalls
         }
     }
 
-    /// <summary>The length of a file (statx(2)), or a negative errno.</summary>
-    internal virtual long LengthOf(SafeFileHandle file)
-        => FileStatus.TryGet(file, Libc.STATX_SIZE, out Libc.FileStatus told) ? told.Size : -Marshal.GetLastPInvokeError();
-
     /// <summary>
     /// fdatasync(2); on macOS fcntl(2) with F_FULLFSYNC, because fsync(2) there leaves the bytes in the cache of the device, or fsync(2) if
     /// the file system does not know that.

@@ -138,31 +138,9 @@ internal sealed unsafe class UnixFile : OpenedFile
 
     private static short EventsOf(FileRequest operation) => operation.Kind == FileRequestKind.Read ? Libc.POLLIN : Libc.POLLOUT;
 
-    /// <summary>
-    /// Whether the file ends where its reader expects that: then no thread is asked to make a read that finds nothing. Only where the
-    /// kernel knows the length itself: a server would have to be asked for it, which may take long.
-    /// </summary>
-    private bool HasFoundEnd(FileRequest request)
-    {
-        bool isExpected = request.ExpectsEnd;
-
-        // Once the end was seen, reads find what was appended.
-        request.ExpectsEnd = false;
-        return isExpected && LocalFileSystems.Hold(Properties) && _calls.LengthOf(Handle) is >= 0 and long length
-            && length <= request.Offset;
-    }
-
     /// <summary>A read of a file that can seek waits for the device only, so it blocks where the caller may wait.</summary>
     private bool TryRead(FileRequest request, bool mayWait)
-    {
-        if (!mayWait && HasFoundEnd(request))
-        {
-            request.Finish(0);
-            return true;
-        }
-
-        return CanSeek && mayWait ? End(request, Read(request)) : TryWithoutWaiting(request, mayWait);
-    }
+        => CanSeek && mayWait ? End(request, Read(request)) : TryWithoutWaiting(request, mayWait);
 
     /// <summary>A write to a file that can seek blocks; it waits for the device at most.</summary>
     private bool TryWrite(FileRequest request)
@@ -198,8 +176,9 @@ internal sealed unsafe class UnixFile : OpenedFile
 
             // A socket reports an error once (ECONNRESET), and then the end, so no second call is made. The error of a file may be spurious
             // (an EIO has been seen), so the plain call decides. So it does about the end: Linux 5.9 and 5.10 may return 0 before it
-            // (preadv2(2), BUGS).
-            if (tried.Moved > 0 || (tried.Errno != 0 && !CanSeek && !tried.IsUnknownCall))
+            // (preadv2(2), BUGS), and a server may have more. But where a file of this kernel had its end when it was opened, 0 is right.
+            if (tried.Moved > 0 || (tried.Errno == 0 ? request.ExpectsEnd && LocalFileSystems.Hold(Properties)
+                : !CanSeek && !tried.IsUnknownCall))
             {
                 return End(request, tried);
             }
