@@ -10,10 +10,7 @@ internal static class FileErrors
     {
         string message = Marshal.GetPInvokeErrorMessage(errno);
         IOException exception = new(path is null ? message : $"{message} : '{path}'", errno);
-        return errno is Libc.EACCES or Libc.EBADF or Libc.EPERM or Libc.EISDIR
-            ? new UnauthorizedAccessException(path is null ? "Access to the path is denied." : $"Access to the path '{path}' is denied.",
-                exception)
-            : exception;
+        return errno is Libc.EACCES or Libc.EBADF or Libc.EPERM or Libc.EISDIR ? Denied(path, exception) : exception;
     }
 
     /// <summary>From the errno of a call that makes or changes a name: ENOENT and ENOTDIR mean its folder.</summary>
@@ -34,8 +31,7 @@ internal static class FileErrors
         return error switch
         {
             Kernel32.ERROR_PATH_NOT_FOUND => new DirectoryNotFoundException($"Could not find a part of the path '{path}'."),
-            Kernel32.ERROR_ACCESS_DENIED => new UnauthorizedAccessException(path is null ? "Access to the path is denied."
-                : $"Access to the path '{path}' is denied."),
+            Kernel32.ERROR_ACCESS_DENIED => Denied(path),
             _ => new IOException(path is null ? message : $"{message} : '{path}'.", unchecked((int)0x80070000) | error),
         };
     }
@@ -49,7 +45,9 @@ internal static class FileErrors
             : path is null || exception.Message.Contains(path, StringComparison.Ordinal) ? exception
             : exception.GetType() == typeof(IOException)
                 ? new IOException($"{exception.Message} : '{path}'", exception) { HResult = exception.HResult }
-            : exception.GetType() == typeof(UnauthorizedAccessException)
-                ? new UnauthorizedAccessException($"Access to the path '{path}' is denied.", exception)
+            : exception.GetType() == typeof(UnauthorizedAccessException) ? Denied(path, exception)
             : exception;
+
+    private static UnauthorizedAccessException Denied(string? path, Exception? cause = null)
+        => new(path is null ? "Access to the path is denied." : $"Access to the path '{path}' is denied.", cause);
 }

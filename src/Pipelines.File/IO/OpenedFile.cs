@@ -160,25 +160,22 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     }
 
     /// <summary>
-    /// Performs a step or a sync, on a thread that may block. The first sync of a new file also syncs its folder, without which the name
-    /// may be lost.
+    /// Performs a step or a sync, on a thread that may block, and returns <see langword="true"/>: it is over. The first sync of a new file
+    /// also syncs its folder, without which the name may be lost.
     /// </summary>
-    private protected void PerformStep(FileRequest request)
+    private protected bool PerformStep(FileRequest request)
     {
         try
         {
-            bool isSync = request.Kind == FileRequestKind.Sync;
             request.Step?.Invoke();
-            if (isSync && Sync() is { } error)
+            if (request.Kind == FileRequestKind.Sync)
             {
-                request.Finish(error);
-                return;
-            }
-
-            if (isSync && IsNew && !_isNameSynced)
-            {
-                FolderSync.SyncOf(Calls, Handle, GivenPath);
-                _isNameSynced = true;
+                Sync();
+                if (IsNew && !_isNameSynced)
+                {
+                    FolderSync.SyncOf(Calls, Handle, GivenPath);
+                    _isNameSynced = true;
+                }
             }
 
             request.Finish(0);
@@ -187,11 +184,18 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
         {
             request.Finish(e);
         }
+
+        return true;
     }
 
-    /// <summary>Syncs the bytes. Returns or throws the error.</summary>
-    private protected virtual Exception? Sync()
-        => Calls.SyncData(Handle, Properties) is < 0 and long answer ? FileErrors.FromErrno((int)-answer, Path) : null;
+    /// <summary>Syncs the bytes, or throws.</summary>
+    private protected virtual void Sync()
+    {
+        if (Calls.SyncData(Handle, Properties) is < 0 and long answer)
+        {
+            throw FileErrors.FromErrno((int)-answer, Path);
+        }
+    }
 
     /// <summary>
     /// Returns the error that closing the file would report: some network file systems report lost bytes only there (close(2): EIO,

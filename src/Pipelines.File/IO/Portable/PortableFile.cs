@@ -43,21 +43,21 @@ internal class PortableFile(SafeFileHandle handle, string? path, FileProperties 
     private protected virtual void Write(ReadOnlySpan<byte> bytes, long offset) => RandomAccess.Write(Handle, bytes, offset);
 
     // RandomAccess.FlushToDisk ignores EROFS, EINVAL and ENOTSUP on Unix.
-    private protected override Exception? Sync()
+    private protected override void Sync()
     {
         if (!OperatingSystem.IsWindows())
         {
-            return base.Sync();
+            base.Sync();
+            return;
         }
 
         try
         {
             RandomAccess.FlushToDisk(Handle);
-            return null;
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
-            return FileErrors.WithPath(e, Path);
+            throw FileErrors.WithPath(e, Path);
         }
     }
 }

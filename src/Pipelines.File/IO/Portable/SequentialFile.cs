@@ -58,7 +58,9 @@ internal sealed class SequentialFile(SafeFileHandle handle, string? path, FilePr
     }
 
     // There is nothing to sync: that would do nothing, or wait until the other side has read everything.
-    private protected override Exception? Sync() => null;
+    private protected override void Sync()
+    {
+    }
 
     private void StartThread()
     {

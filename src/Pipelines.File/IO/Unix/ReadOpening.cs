@@ -8,12 +8,10 @@ namespace Pipelines.File.IO;
 internal static class ReadOpening
 {
     // The runtime's own switch.
-    private static readonly bool s_takesLocks = !(Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") switch
-    {
-        { } text when text == "1" || text.Equals("true", StringComparison.OrdinalIgnoreCase) => true,
-        { } text when text == "0" || text.Equals("false", StringComparison.OrdinalIgnoreCase) => false,
-        _ => AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isOff) && isOff,
-    });
+    private static readonly bool s_takesLocks
+        = Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is { Length: > 0 } text
+            ? text != "1" && !text.Equals("true", StringComparison.OrdinalIgnoreCase)
+            : !AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isOff) || !isOff;
 
     /// <summary>Opens the file; <see langword="null"/> if the runtime has to: for what is rare, and to say what is wrong.</summary>
     /// <param name="file">The file.</param>
@@ -30,8 +28,12 @@ internal static class ReadOpening
         }
 
         OpenedFile opened = FileOpening.ChooseOrClose(file, new SafeFileHandle(descriptor, ownsHandle: true));
-        if (!TryLock(opened, file.Share))
+        long locked = s_takesLocks && TakesLock(file.Share, opened.Properties.FileSystem)
+            ? UnixCalls.Default.TryLock(opened.Handle, isShared: file.Share != FileShare.None) : -Libc.ENOSYS;
+        opened.IsLocked = locked == 0;
+        if (locked == -Libc.EAGAIN)
         {
+            // Somebody has a lock that excludes this one. Every other error means that the file system has no locks.
             opened.Release(closeHandle: true);
             return null;
         }
@@ -45,22 +47,7 @@ internal static class ReadOpening
         return opened;
     }
 
-    /// <summary>
-    /// Takes the lock that the runtime takes. Returns <see langword="false"/> if somebody has one that excludes it; every other error means
-    /// that the file system has no locks.
-    /// </summary>
-    private static bool TryLock(OpenedFile opened, FileShare share)
-    {
-        if (s_takesLocks && TakesLock(share, opened.Properties.FileSystem))
-        {
-            long answer = UnixCalls.Default.TryLock(opened.Handle, isShared: share != FileShare.None);
-            opened.IsLocked = answer == 0;
-            return answer != -Libc.EAGAIN;
-        }
-
-        return true;
-    }
-
+    /// <summary>Whether to take the lock that the runtime takes.</summary>
     /// <param name="share">What others may do with the file.</param>
     /// <param name="fileSystem">f_type of statfs(2).</param>
     internal static bool TakesLock(FileShare share, long fileSystem)

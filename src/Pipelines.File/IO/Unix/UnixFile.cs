@@ -55,23 +55,12 @@ internal sealed unsafe class UnixFile : OpenedFile
     // the room, and terminals do not support RWF_NOWAIT.
     internal override bool EndsWrites => !Properties.IsCharacterDevice;
 
-    private protected override bool TryPerformCore(FileRequest request, bool mayWait)
+    private protected override bool TryPerformCore(FileRequest request, bool mayWait) => request.Kind switch
     {
-        switch (request.Kind)
-        {
-            case FileRequestKind.Read:
-                return TryRead(request, mayWait);
-            case FileRequestKind.Write:
-                return mayWait && TryWrite(request);
-            default:
-                if (mayWait)
-                {
-                    PerformStep(request);
-                }
-
-                return mayWait;
-        }
-    }
+        FileRequestKind.Read => TryRead(request, mayWait),
+        FileRequestKind.Write => mayWait && TryWrite(request),
+        _ => mayWait && PerformStep(request),
+    };
 
     internal override void PerformElsewhere(FileRequest request)
     {

@@ -179,12 +179,12 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         }
     }
 
-    private protected override Exception? Sync()
+    private protected override void Sync()
     {
+        // FlushFileBuffers on a named pipe waits until the other side has read everything; a device has nothing to flush.
         if (!CanSeek)
         {
-            // FlushFileBuffers on a named pipe waits until the other side has read everything; a device has nothing to flush.
-            return null;
+            return;
         }
 
         if (_syncsData && (_hasSynced || !IsNew))
@@ -192,7 +192,7 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
             int status = _calls.SyncData(Handle);
             if (status == 0)
             {
-                return null;
+                return;
             }
 
             // The file system does not support the call, or the sync has failed: FlushFileBuffers reports it then.
@@ -201,8 +201,12 @@ internal sealed unsafe class OverlappedFile(SafeFileHandle handle, string? path,
         }
 
         int error = _calls.Sync(Handle);
-        _hasSynced |= error == Kernel32.ERROR_SUCCESS;
-        return error == Kernel32.ERROR_SUCCESS ? null : FileErrors.FromWin32(error, Path);
+        if (error != Kernel32.ERROR_SUCCESS)
+        {
+            throw FileErrors.FromWin32(error, Path);
+        }
+
+        _hasSynced = true;
     }
 
     private void CancelCall()
