@@ -30,9 +30,6 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// <summary>The longest pause: a listing may also take long because the device or a server does not answer.</summary>
     private static readonly TimeSpan s_longestPause = TimeSpan.FromSeconds(10);
 
-    /// <summary>For how long a folder must have been as it is, by the clocks, to be believed at the first look. Clocks differ.</summary>
-    private static readonly TimeSpan s_oldAge = TimeSpan.FromSeconds(10);
-
     // Those that somebody uses. A lock on it guards it and the timers.
     private static readonly Dictionary<(string, TimeProvider, TimeSpan), FolderNames> s_shared = [];
 
@@ -65,11 +62,11 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// <summary>How often there was something new: it was listed, or could not be.</summary>
     internal int Listings { get; private set; }
 
-    /// <summary>Why it could not be listed when that was tried last; <see langword="null"/> if it was, or is not there.</summary>
+    /// <summary>
+    /// Why it could not be listed when that was tried last; <see langword="null"/> if it was, or is not there. If it may not be, by
+    /// <see cref="UnauthorizedAccessException"/>, a log in it can be read all the same.
+    /// </summary>
     internal Exception? Failure { get; private set; }
-
-    /// <summary>Why nobody knows what is in it, if you may not list it: a log in it can be read all the same.</summary>
-    internal Exception? Denied { get; private set; }
 
     /// <summary>The names, in ordinal order.</summary>
     internal IReadOnlyList<string> Names => _names;
@@ -172,13 +169,10 @@ internal sealed class FolderNames(string path, TimeProvider time)
         long begun = time.GetTimestamp();
         if (version != _version)
         {
-            DateTime changed = DateTime.UnixEpoch.AddTicks(status.Changed / TimeSpan.NanosecondsPerTick);
-            TimeSpan age = DateTime.UtcNow - (changed > status.LastWritten ? changed : status.LastWritten);
-            TimeSpan before = _version is null && status.Changed != 0 && age > s_oldAge ? s_oldAge : TimeSpan.Zero;
-            (_version, _changedAt, _isCertain) = (version, begun - (long)(before.TotalSeconds * time.TimestampFrequency), false);
+            (_version, _changedAt, _isCertain) = (version, begun, false);
         }
 
-        if (_isCertain || (!isSure && Failure is null && time.GetElapsedTime(_listedAt, begun) < _pause))
+        if (_isCertain || (!isSure && Failure is not IOException && time.GetElapsedTime(_listedAt, begun) < _pause))
         {
             return false;
         }
@@ -196,7 +190,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
         catch (IOException e) when (e is not DirectoryNotFoundException && (meaning == NameMeaning.Unknown || Directory.Exists(path)))
         {
             // No descriptor is free, for example. The names stay as they were, and the next look lists the folder.
-            Listings += Failure is null ? 1 : 0;
+            Listings += Failure is IOException ? 0 : 1;
             Failure = e;
             return false;
         }
@@ -207,7 +201,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
         }
 
         names.AsSpan().Sort(StringComparer.Ordinal.Compare);
-        (_names, Listings, Failure, Denied) = (names, Listings + 1, null, denied);
+        (_names, Listings, Failure) = (names, Listings + 1, denied);
         _isCertain = denied is null && time.GetElapsedTime(_changedAt, begun) > TickOf(status);
         _listedAt = time.GetTimestamp();
         TimeSpan pause = time.GetElapsedTime(begun, _listedAt) * PauseFactor;

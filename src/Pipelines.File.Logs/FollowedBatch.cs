@@ -67,13 +67,7 @@ public sealed class FollowedBatch
             }
         }
 
-        public IEnumerator<FollowedLine> GetEnumerator()
-        {
-            for (int i = 0; i < count; i++)
-            {
-                yield return this[i];
-            }
-        }
+        public IEnumerator<FollowedLine> GetEnumerator() => Enumerable.Range(0, count).Select(i => this[i]).GetEnumerator();
 
         IEnumerator IEnumerable.GetEnumerator() => GetEnumerator();
     }

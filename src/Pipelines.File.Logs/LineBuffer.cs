@@ -17,11 +17,10 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     /// <summary>Fewer NULs at the beginning of a line are text: UTF-16 has one.</summary>
     private static readonly byte[] s_nuls = [0, 0];
 
-    private readonly byte[] _before = new byte[LogContent.MaxKnown];
     private readonly List<(int Start, int Length, int End, bool HasLineEnd)> _lines = [];
 
-    // Rented while there are bytes. Those from _start on were not returned; up to 1,024 before it are kept for the hashes.
-    private byte[]? _bytes;
+    // Rented, and a small one while it is empty. Those from _start on were not returned; up to 1,024 before it are kept for the hashes.
+    private byte[] _bytes = ArrayPool<byte>.Shared.Rent(LogContent.MaxKnown);
     private int _start;
 
     // Counted from _start, as in _lines: the end of the lines; up to where there is no other line feed; the end of the bytes.
@@ -62,7 +61,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     /// <summary>What a checkpoint at <see cref="End"/> knows of the file.</summary>
     internal ulong HashAtEnd => HashAt(_end);
 
-    private ReadOnlySpan<byte> Bytes => (_bytes ?? _before).AsSpan(_start, _end);
+    private ReadOnlySpan<byte> Bytes => _bytes.AsSpan(_start, _end);
 
     /// <summary>Goes to a file. The buffer is empty, unless the file is a copy that continues where the last one has ended.</summary>
     /// <param name="identity">The file.</param>
@@ -74,9 +73,8 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
         (Identity, _beginning, _nulsEnd) = (identity, beginning, -1);
         if (IsEmpty)
         {
-            Offset = offset;
-            before.CopyTo(_before);
-            Release(before.Length);
+            before.CopyTo(_bytes);
+            (Offset, _start) = (offset, before.Length);
         }
     }
 
@@ -84,18 +82,9 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     internal void Append(ReadOnlySequence<byte> bytes)
     {
         int length = (int)bytes.Length;
-        if (_bytes is null || _bytes.Length - _start - _end < length)
+        if (_bytes.Length - _start - _end < length)
         {
-            int kept = Math.Min(_start, LogContent.MaxKnown);
-            ReadOnlySpan<byte> old = (_bytes ?? _before).AsSpan(_start - kept, kept + _end);
-            byte[] larger = _bytes?.Length >= old.Length + length ? _bytes : ArrayPool<byte>.Shared.Rent(old.Length + length);
-            old.CopyTo(larger);
-            if (larger != _bytes)
-            {
-                Return();
-            }
-
-            (_bytes, _start) = (larger, kept);
+            Move(length);
         }
 
         bytes.CopyTo(_bytes.AsSpan(_start + _end));
@@ -161,14 +150,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     }
 
     /// <summary>Gives the memory back.</summary>
-    internal void Return()
-    {
-        if (_bytes is not null)
-        {
-            ArrayPool<byte>.Shared.Return(_bytes);
-            _bytes = null;
-        }
-    }
+    internal void Return() => ArrayPool<byte>.Shared.Return(_bytes);
 
     /// <summary>Drops the first bytes, and the lines, which are in them.</summary>
     private void Drop(int count)
@@ -180,16 +162,18 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
         IsFull = false;
         if (IsEmpty)
         {
-            ReadOnlySpan<byte> before = Last;
-            before.CopyTo(_before);
-            Release(before.Length);
+            Move(0);
         }
     }
 
-    private void Release(int before)
+    /// <summary>Goes on in memory that has room for so many more bytes.</summary>
+    private void Move(int room)
     {
+        int kept = Math.Min(_start, LogContent.MaxKnown);
+        byte[] moved = ArrayPool<byte>.Shared.Rent(Math.Max(LogContent.MaxKnown, kept + _end + room));
+        _bytes.AsSpan(_start - kept, kept + _end).CopyTo(moved);
         Return();
-        _start = before;
+        (_bytes, _start) = (moved, kept);
     }
 
     private ulong HashAt(int end) => LogContent.Hash(Before(end), _beginning);
@@ -198,7 +182,7 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     private ReadOnlySpan<byte> Before(int end)
     {
         int length = Math.Min(_start + end, LogContent.MaxKnown);
-        return (_bytes ?? _before).AsSpan(_start + end - length, length);
+        return _bytes.AsSpan(_start + end - length, length);
     }
 
     private void FindLines()

@@ -4,26 +4,17 @@ namespace Pipelines.File;
 /// An opened file of a log. Its handle keeps the file, whatever happens to its names. <see cref="LogNames"/> opens it, and its tail closes
 /// it.
 /// </summary>
-internal sealed partial class LogFile : IDisposable
+internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposable
 {
     private const int SeekData = 3;
 
-    private readonly SharedFile _file;
-
-    private LogFile(SharedFile file, LogName name)
-    {
-        _file = file;
-        Name = name;
-        Identity = name.Identity;
-    }
-
-    internal SafeFileHandle Handle => _file.Handle;
+    internal SafeFileHandle Handle => file.Handle;
 
     /// <summary>The name that it was opened by.</summary>
-    internal LogName Name { get; }
+    internal LogName Name => name;
 
     /// <summary>The identity that checkpoints get: of a copy that truncating a log has left, that of the log's file.</summary>
-    internal FileIdentity Identity { get; set; }
+    internal FileIdentity Identity { get; set; } = name.Identity;
 
     /// <summary>The offset, bytes, in the uncompressed content, where reading begins.</summary>
     internal long Offset { get; set; }
@@ -49,8 +40,10 @@ internal sealed partial class LogFile : IDisposable
     /// </summary>
     internal byte[]? Beginning { get; set; }
 
-    /// <summary>Since when the file has been without the log's name, as a timestamp of the options' clock; null: it has the name.</summary>
-    internal long? NamelessSince { get; set; }
+    /// <summary>Whether the file has the log's name. If not, the next says since when, as a timestamp of the options' clock.</summary>
+    internal bool HasName { get => Volatile.Read(ref field); set => Volatile.Write(ref field, value); } = true;
+
+    internal long NamelessSince { get; private set; }
 
     /// <summary>Whether the file was not found by any name.</summary>
     internal bool IsGone { get; set; }
@@ -62,9 +55,17 @@ internal sealed partial class LogFile : IDisposable
     /// Whether a listing means this file. Its identity is asked for again: the first write to a file of an overlay's lower layer changes
     /// it.
     /// </summary>
-    internal bool IsIt(LogName name)
-        => name.Identity == Name.Identity
-            || (name.Identity != default && TryAsk(out FileStatus status) && name.Identity == status.Identity);
+    internal bool IsIt(LogName other)
+        => other.Identity == name.Identity
+            || (other.Identity != default && TryAsk(out FileStatus status) && other.Identity == status.Identity);
+
+    internal void LoseName(long since)
+    {
+        if (HasName)
+        {
+            (NamelessSince, HasName) = (since, false);
+        }
+    }
 
     /// <summary>Opens a file.</summary>
     /// <exception cref="FileNotFoundException">
@@ -75,13 +76,13 @@ internal sealed partial class LogFile : IDisposable
     /// <exception cref="NotSupportedException">It is no regular file.</exception>
     internal static LogFile Open(LogName name)
     {
-        LogFile file = new(SharedFile.Open(name.Path), name);
-        if (!file.TryAsk(out FileStatus status) || status.Identity == name.Identity)
+        LogFile opened = new(SharedFile.Open(name.Path), name);
+        if (!opened.TryAsk(out FileStatus status) || status.Identity == name.Identity)
         {
-            return file;
+            return opened;
         }
 
-        file.Dispose();
+        opened.Dispose();
         throw new FileNotFoundException("The file was renamed.", name.Path);
     }
 
@@ -174,7 +175,7 @@ internal sealed partial class LogFile : IDisposable
         return LogContent.Read(Handle, offset - wanted, last[..wanted]);
     }
 
-    public void Dispose() => _file.Dispose();
+    public void Dispose() => file.Dispose();
 
     [LibraryImport("libc", EntryPoint = "lseek")]
     private static partial long LSeek(SafeFileHandle file, long offset, int origin);

@@ -64,6 +64,14 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
                 other.Rotated.Select(static file => (file.Path, file.Identity)));
 
     /// <summary>
+    /// Whether the same file is written to, and the others have the same names: a copy that replaces another is no news by itself, and is
+    /// still new when the log is found truncated.
+    /// </summary>
+    internal bool HasSamePaths(LogListing? other)
+        => other is not null && Named?.Identity == other.Named?.Identity
+            && Rotated.Select(static file => file.Path).ToHashSet().SetEquals(other.Rotated.Select(static file => file.Path));
+
+    /// <summary>
     /// Clocks may go back, numbers do not. So the files of one pattern are ordered by their numbers. The times of all of them together say
     /// which way the numbers go: most rotations give the newest file the lowest number, some the highest, and dates increase.
     /// </summary>

@@ -1,3 +1,5 @@
+using System.Collections.Concurrent;
+
 namespace Pipelines.File;
 
 /// <summary>
@@ -14,17 +16,15 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>For how many intervals a file that is gone is kept while no other has the log's name.</summary>
     private const int GoneIntervals = 20;
 
-    // Held while files are opened and compared, which may take long: guards all that the other lock does not.
+    // Guards everything but the next two, and the closing of all files. Held while files are opened and compared, which may take long.
     private readonly Lock _updating = new();
 
-    // Guards, for a moment, the files that wait and the one that is read; with the first lock, too, if one is closed.
-    private readonly Lock _lock = new();
-    private readonly Queue<LogFile> _next = [];
+    // The files that wait, and the one that is read: taken by the tail, and seen by others without the lock.
+    private readonly ConcurrentQueue<LogFile> _next = [];
+    private volatile LogFile? _current;
 
     // The rotated files of the last listing: those of them that are neither current nor next are not to be read. Null: before the first.
     private HashSet<FileIdentity>? _known;
-
-    private LogFile? _current;
 
     // The file that had the log's name last.
     private LogFile? _newest;
@@ -54,31 +54,13 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     internal bool IsStale { get; set; } = true;
 
     /// <summary>The bytes of the files that wait to be read.</summary>
-    internal long WaitingBytes
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return _next.Sum(static file => Math.Max(0, file.Length - file.Offset));
-            }
-        }
-    }
+    internal long WaitingBytes => _next.Sum(static file => Math.Max(0, file.Length - file.Offset));
 
-    /// <summary>Whether a file waits to be read: a racy hint, readable without the lock.</summary>
-    internal bool HasNext => _next.Count > 0;
+    /// <summary>Whether a file waits to be read.</summary>
+    internal bool HasNext => !_next.IsEmpty;
 
     /// <summary>Whether something is to be done though no folder changes: a listing, or to leave a file that has lost its name.</summary>
-    internal bool IsRestless
-    {
-        get
-        {
-            lock (_lock)
-            {
-                return IsStale || _next.Count > 0 || _current?.NamelessSince is not null;
-            }
-        }
-    }
+    internal bool IsRestless => IsStale || HasNext || _current is { HasName: false };
 
     /// <summary>Whether there were any files, of whatever name.</summary>
     internal bool HasFiles { get; private set; } = true;
@@ -86,11 +68,10 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <summary>Takes the file that comes next, if there is one.</summary>
     internal LogFile? TryTake()
     {
-        lock (_lock)
-        {
-            _next.TryDequeue(out _current);
-            return _current;
-        }
+        // In this order, so that an update sees it in one of both places, or in both.
+        _current = _next.TryPeek(out LogFile? file) ? file : null;
+        _next.TryDequeue(out _);
+        return file;
     }
 
     /// <summary>Looks where the name leads. Returns whether it is a link, of whose turns its folder does not tell.</summary>
@@ -127,17 +108,14 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     /// <param name="grownAt">When it has grown last, as a timestamp of the options' clock.</param>
     internal bool IsOver(LogFile file, long grownAt)
     {
-        lock (_lock)
+        if (file.HasName || file.IsFinal)
         {
-            if (file.NamelessSince is not { } since || file.IsFinal)
-            {
-                return file.IsFinal;
-            }
-
-            TimeSpan quiet = options.TimeProvider.GetElapsedTime(Math.Max(since, grownAt)) - options.QuietTime;
-            return quiet >= TimeSpan.Zero && (file.IsGone ? _next.Count > 0 || quiet >= options.FollowInterval * GoneIntervals
-                : _next.Any(static next => next.Length > 0));
+            return file.IsFinal;
         }
+
+        TimeSpan quiet = options.TimeProvider.GetElapsedTime(Math.Max(file.NamelessSince, grownAt)) - options.QuietTime;
+        return quiet >= TimeSpan.Zero && (file.IsGone ? HasNext || quiet >= options.FollowInterval * GoneIntervals
+            : _next.Any(static next => next.Length > 0));
     }
 
     /// <summary>
@@ -147,15 +125,12 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     {
         lock (_updating)
         {
-            lock (_lock)
+            file.Dispose();
+            (_current, _position) = (null, position.Offset > 0 || file == _newest ? position : _position);
+            if (file == _newest)
             {
-                file.Dispose();
-                (_current, _position) = (null, position.Offset > 0 || file == _newest ? position : _position);
-                if (file == _newest)
-                {
-                    // If it has the name again, the next listing opens it again.
-                    _isNewestLeft = IsStale = true;
-                }
+                // If it has the name again, the next listing opens it again.
+                _isNewestLeft = IsStale = true;
             }
         }
     }
@@ -170,28 +145,19 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     {
         lock (_updating)
         {
-            lock (_lock)
-            {
-                Close();
-                file.Dispose();
-                (_position, _current, _newest) = (position ?? _position, null, null);
-                _isLost = _isCut = IsStale = true;
-            }
+            Close();
+            file.Dispose();
+            (_position, _current, _newest) = (position ?? _position, null, null);
+            _isLost = _isCut = IsStale = true;
         }
     }
 
-    /// <summary>Closes the files that wait to be read.</summary>
+    /// <summary>Closes the files that wait to be read. No update is under way.</summary>
     internal void Close()
     {
-        lock (_updating)
+        while (_next.TryDequeue(out LogFile? file))
         {
-            lock (_lock)
-            {
-                while (_next.TryDequeue(out LogFile? file))
-                {
-                    file.Dispose();
-                }
-            }
+            file.Dispose();
         }
     }
 
@@ -245,12 +211,9 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 _isLost &= _isAfterGap && !_isCut;
                 _isCut = IsStale = false;
                 HasFiles = listing.Named is not null || listing.Rotated.Count > 0;
-                lock (_lock)
-                {
-                    Enqueue(opened);
-                    Judge(_current, listing);
-                    Judge(_newest, listing);
-                }
+                Enqueue(opened);
+                Judge(_current, listing);
+                Judge(_newest, listing);
             }
             finally
             {
@@ -427,29 +390,23 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     }
 
     /// <summary>The files that are or will be read. The tail may take one meanwhile, but closes none.</summary>
-    private LogFile[] Held()
-    {
-        lock (_lock)
-        {
-            return _current is null ? [.. _next] : [_current, .. _next];
-        }
-    }
+    private LogFile[] Held() => [.. _next, .. _current is { } current ? [current] : Array.Empty<LogFile>()];
 
     private void Enqueue(List<LogFile> opened)
     {
         long now = options.TimeProvider.GetTimestamp();
         foreach (LogFile file in opened)
         {
-            _newest?.NamelessSince ??= now;
-            _newest = file;
-            _isNewestLeft = false;
-            _next.Enqueue(file);
+            _newest?.LoseName(now);
+            (_newest, _isNewestLeft) = (file, false);
             if (file.Name.Pattern >= 0)
             {
                 // It lost its name before its last write, or soon after.
                 double age = Math.Clamp((options.TimeProvider.GetUtcNow().UtcDateTime - file.Name.LastWritten).TotalSeconds, 0, 3600);
-                file.NamelessSince = now - (long)(age * options.TimeProvider.TimestampFrequency);
+                file.LoseName(now - (long)(age * options.TimeProvider.TimestampFrequency));
             }
+
+            _next.Enqueue(file);
         }
 
         opened.Clear();
@@ -457,8 +414,14 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
 
     private void Judge(LogFile? file, LogListing listing)
     {
-        bool hasName = HasName(file, listing);
-        file?.NamelessSince = hasName ? null : file.NamelessSince ?? options.TimeProvider.GetTimestamp();
-        file?.IsGone = !hasName && !listing.Rotated.Any(file.IsIt);
+        if (file is not null && HasName(file, listing))
+        {
+            (file.HasName, file.IsGone) = (true, false);
+        }
+        else if (file is not null)
+        {
+            file.IsGone = !listing.Rotated.Any(file.IsIt);
+            file.LoseName(options.TimeProvider.GetTimestamp());
+        }
     }
 }

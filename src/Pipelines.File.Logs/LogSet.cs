@@ -1,4 +1,6 @@
+using System.Collections.Concurrent;
 using System.Collections.Frozen;
+using System.Collections.Immutable;
 using System.IO.Enumeration;
 using System.Threading.Channels;
 
@@ -8,7 +10,12 @@ namespace Pipelines.File;
 /// The logs of one enumeration: the tails that read them, and the search for their files, which lists each folder once for all of them. A
 /// tail that has a batch gets in line, so a log that grows fast does not starve others.
 /// </summary>
-internal sealed class LogSet : IAsyncDisposable
+/// <param name="paths">Full paths; the last part may be a pattern.</param>
+/// <param name="options">How to follow.</param>
+/// <param name="counts">Counts what happens.</param>
+/// <param name="limits">When a batch is full.</param>
+internal sealed class LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, LogFollowerCounts counts, BatchLimits limits)
+    : IAsyncDisposable
 {
     /// <summary>
     /// How often a search lists the files of a log at most, until two listings agree: a rename during a listing can hide files from it.
@@ -20,11 +27,12 @@ internal sealed class LogSet : IAsyncDisposable
 
     private static readonly TimeSpan s_leastRetry = TimeSpan.FromSeconds(5);
 
-    private readonly IReadOnlyList<string> _paths;
-    private readonly LogFollowerOptions _options;
-    private readonly IReadOnlyDictionary<string, FileCheckpoint> _checkpoints;
-    private readonly LogFollowerCounts _counts;
-    private readonly BatchLimits _limits;
+    // A copy, because a search reads them later, too, while the caller may change them: a CheckpointFile does.
+    private readonly Dictionary<string, FileCheckpoint> _checkpoints = options.Checkpoint is { } only && only != default
+        ? new() { [paths[0]] = only }
+        : new(options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty,
+            (options.Checkpoints as Dictionary<string, FileCheckpoint>)?.Comparer);
+
     private readonly CancellationTokenSource _stop = new();
     private readonly Channel<LogTail> _ready = Channel.CreateUnbounded<LogTail>(new() { SingleReader = true });
     private Task _searching = Task.CompletedTask;
@@ -33,14 +41,15 @@ internal sealed class LogSet : IAsyncDisposable
     private readonly Channel<bool> _due = Channel.CreateBounded<bool>(
         new BoundedChannelOptions(1) { FullMode = BoundedChannelFullMode.DropWrite, SingleReader = true });
 
-    // By the path of the log. The search writes; a lock on it guards that and the reads of others.
-    private readonly Dictionary<string, LogTail> _logs = [];
+    // By the path of the log. Only the search adds and removes.
+    private readonly ConcurrentDictionary<string, LogTail> _logs = [];
 
-    // The logs that have no file any more, and of which no batch has told. A lock on the dictionary guards it.
-    private List<string> _gone = [];
+    // The logs that have no file any more, and of which no batch has told.
+    private ImmutableList<string> _gone = [];
 
-    // Owned by the search.
-    private readonly Dictionary<string, Folder> _folders = [];
+    // Owned by the search: the folders by their paths, and the number of the listing of each that was searched.
+    private readonly Dictionary<string, FolderNames> _folders = [];
+    private readonly Dictionary<FolderNames, int> _searched = [];
 
     // The folder whose looks are this set's clock while it is restless: while a search has something to do though no folder has changed.
     private volatile FolderNames? _clock;
@@ -52,27 +61,11 @@ internal sealed class LogSet : IAsyncDisposable
     // Since when a log or a pattern cannot be read, as a timestamp.
     private readonly Dictionary<string, long> _failingSince = [];
 
-    /// <param name="paths">Full paths; the last part may be a pattern.</param>
-    /// <param name="options">How to follow.</param>
-    /// <param name="counts">Counts what happens.</param>
-    /// <param name="limits">When a batch is full.</param>
-    internal LogSet(IReadOnlyList<string> paths, LogFollowerOptions options, LogFollowerCounts counts, BatchLimits limits)
-    {
-        (_paths, _options, _counts, _limits) = (paths, options, counts, limits);
-
-        // A copy, because a search reads them later, too, while the caller may change them: a CheckpointFile does.
-        _checkpoints = options.Checkpoint is { } only && only != default ? new Dictionary<string, FileCheckpoint> { [paths[0]] = only }
-            : new Dictionary<string, FileCheckpoint>(
-                options.Checkpoints ?? FrozenDictionary<string, FileCheckpoint>.Empty,
-                (options.Checkpoints as Dictionary<string, FileCheckpoint>)?.Comparer);
-        LogFollowerMetrics.Add(this);
-    }
-
     /// <summary>How many files are open.</summary>
-    internal long Files => SumOf(static tail => tail.IsOpen ? 1 : 0);
+    internal long Files => _logs.Values.Count(static tail => tail.IsOpen);
 
     /// <summary>How many bytes were written and not returned yet.</summary>
-    internal long BytesBehind => SumOf(static tail => tail.BytesBehind);
+    internal long BytesBehind => _logs.Values.Sum(static tail => tail.BytesBehind);
 
     /// <summary>
     /// Searches the files for the first time, which decides where reading begins, and goes on with that from time to time. Waits for the
@@ -80,6 +73,7 @@ internal sealed class LogSet : IAsyncDisposable
     /// </summary>
     internal void Start()
     {
+        LogFollowerMetrics.Add(this);
         Search();
         _searching = Task.Run(SearchAsync);
     }
@@ -93,7 +87,7 @@ internal sealed class LogSet : IAsyncDisposable
     internal async ValueTask<bool> WaitAsync(CancellationToken cancellationToken)
     {
         ValueTask<bool> waiting = _ready.Reader.WaitToReadAsync(cancellationToken);
-        if (_options.IdleTimeout is not { } limit || waiting.IsCompleted)
+        if (options.IdleTimeout is not { } limit || waiting.IsCompleted)
         {
             return await waiting.ConfigureAwait(false);
         }
@@ -101,7 +95,7 @@ internal sealed class LogSet : IAsyncDisposable
         Task<bool> task = waiting.AsTask();
         try
         {
-            return await task.WaitAsync(limit, _options.TimeProvider, CancellationToken.None).ConfigureAwait(false);
+            return await task.WaitAsync(limit, options.TimeProvider, CancellationToken.None).ConfigureAwait(false);
         }
         catch (TimeoutException)
         {
@@ -112,13 +106,7 @@ internal sealed class LogSet : IAsyncDisposable
     internal bool TryTake([NotNullWhen(true)] out LogTail? tail) => _ready.Reader.TryRead(out tail);
 
     /// <summary>The logs that have lost their files since the last call.</summary>
-    internal IReadOnlyList<string> TakeGone()
-    {
-        lock (_logs)
-        {
-            return _gone.Count == 0 ? [] : Interlocked.Exchange(ref _gone, []);
-        }
-    }
+    internal IReadOnlyList<string> TakeGone() => Interlocked.Exchange(ref _gone, []);
 
     /// <summary>A tail has a batch.</summary>
     internal void Give(LogTail tail) => _ready.Writer.TryWrite(tail);
@@ -133,11 +121,12 @@ internal sealed class LogSet : IAsyncDisposable
 
         // Ends a wait that the idle timeout has left behind.
         _ready.Writer.TryComplete();
+        _due.Writer.TryComplete();
         await _stop.CancelAsync().ConfigureAwait(false);
         await _searching.ConfigureAwait(false);
-        foreach (Folder folder in _folders.Values)
+        foreach (FolderNames folder in _folders.Values)
         {
-            folder.Names.Return(_options, OnLooked);
+            folder.Return(options, OnLooked);
         }
 
         foreach (LogTail tail in _logs.Values)
@@ -156,27 +145,14 @@ internal sealed class LogSet : IAsyncDisposable
 
     internal static bool IsPattern(string path) => Path.GetFileName(path.AsSpan()).ContainsAny('*', '?');
 
-    private long SumOf(Func<LogTail, long> number)
-    {
-        lock (_logs)
-        {
-            return _logs.Values.Sum(number);
-        }
-    }
-
     private async Task SearchAsync()
     {
         try
         {
-            while (true)
+            while (await _due.Reader.WaitToReadAsync().ConfigureAwait(false) && _due.Reader.TryRead(out _))
             {
-                await _due.Reader.ReadAsync(_stop.Token).ConfigureAwait(false);
                 Search();
             }
-        }
-        catch (OperationCanceledException) when (_stop.IsCancellationRequested)
-        {
-            // The enumeration is over.
         }
         catch (Exception e)
         {
@@ -197,16 +173,17 @@ internal sealed class LogSet : IAsyncDisposable
     {
         // Those too that were listed in the midst of the last search, or by another follower.
         HashSet<FolderNames> listed = [];
-        foreach (Folder folder in _folders.Values)
+        foreach (FolderNames names in _folders.Values)
         {
-            if (folder.Seen != folder.Names.Listings)
+            int listings = names.Listings;
+            if (_searched.GetValueOrDefault(names) != listings)
             {
-                folder.Seen = folder.Names.Listings;
-                listed.Add(folder.Names);
+                _searched[names] = listings;
+                listed.Add(names);
             }
         }
 
-        foreach (string path in _paths)
+        foreach (string path in paths)
         {
             AddLogs(path, listed);
         }
@@ -231,23 +208,19 @@ internal sealed class LogSet : IAsyncDisposable
         // What a pattern has found and has no file any more. If one is there again it is new, and its checkpoint is of a file before. A
         // checkpoint of which no file was found waits while no other log is in its folder, which may be that of a volume that is mounted
         // later.
-        foreach (LogTail gone in _logs.Values.Where(tail => tail.IsGone && !_paths.Contains(tail.Names.Path)
+        foreach (LogTail gone in _logs.Values.Where(tail => tail.IsGone && !paths.Contains(tail.Names.Path)
             && (tail.WasOpen || !_checkpoints.ContainsKey(tail.Names.Path) || _logs.Values.Any(other => other.IsOpen
                 && Path.GetDirectoryName(other.Names.Path.AsSpan()).SequenceEqual(Path.GetDirectoryName(tail.Names.Path.AsSpan())))))
             .ToList())
         {
-            lock (_logs)
-            {
-                _logs.Remove(gone.Names.Path);
-                _gone.Add(gone.Names.Path);
-            }
-
+            _logs.TryRemove(gone.Names.Path, out _);
+            ImmutableInterlocked.Update(ref _gone, static (list, path) => list.Add(path), gone.Names.Path);
             _failingSince.Remove(gone.Names.Path);
             gone.Dispose();
         }
 
         _isRestless = !OperatingSystem.IsLinux() || _failingSince.Count > 0 || _logs.Values.Any(static tail => tail.IsRestless)
-            || _folders.Values.Any(static folder => folder.Names.Failure is not null);
+            || _folders.Values.Any(static names => names.Failure is IOException);
     }
 
     /// <summary>The names in a folder.</summary>
@@ -255,27 +228,26 @@ internal sealed class LogSet : IAsyncDisposable
     /// <param name="isSure">Whether they are to be those of now, and not those of the last search.</param>
     private FolderNames NamesOf(string folder, bool isSure = false)
     {
-        if (!_folders.TryGetValue(folder, out Folder? watched))
+        if (!_folders.TryGetValue(folder, out FolderNames? names))
         {
             // What others have listed may be older than this follower.
-            watched = new Folder(FolderNames.Rent(folder, _options, OnLooked));
-            _folders.Add(folder, watched);
-            _clock ??= watched.Names;
-            isSure = true;
+            (names, isSure) = (FolderNames.Rent(folder, options, OnLooked), true);
+            _folders.Add(folder, names);
+            _clock ??= names;
         }
 
         if (isSure)
         {
-            watched.Names.Look(isSure);
+            names.Look(isSure);
         }
 
-        return watched.Names;
+        return names;
     }
 
     /// <summary>Adds the logs that a path names and that are new. Of a pattern: when its folder was listed again.</summary>
     private void AddLogs(string path, HashSet<FolderNames> listed)
     {
-        if (_options.InNameOrder || !IsPattern(path))
+        if (options.InNameOrder || !IsPattern(path))
         {
             Add(path, isFirst: true);
             return;
@@ -283,7 +255,7 @@ internal sealed class LogSet : IAsyncDisposable
 
         string folder = Path.GetDirectoryName(path)!;
         FolderNames names = NamesOf(folder);
-        if ((names.Failure ?? names.Denied) is { } failure)
+        if (names.Failure is { } failure)
         {
             // New logs are not found. When it can be listed again, that is news.
             OnFailure(path, isPatient: true, failure);
@@ -306,7 +278,7 @@ internal sealed class LogSet : IAsyncDisposable
         // A name that another log gets when it is rotated is no log of its own.
         IEnumerable<string> others =
             from log in logs
-            from pattern in _options.RotatedNames
+            from pattern in options.RotatedNames
             let rotated = new RotatedName(pattern, Path.Combine(folder, log))
             where rotated.Folder == folder
             from name in names.StartingWith(rotated.Prefix)
@@ -328,12 +300,9 @@ internal sealed class LogSet : IAsyncDisposable
         // Its own folder is looked at, too, if no rotated file is there.
         NamesOf(Path.GetDirectoryName(path) ?? path);
         FileCheckpoint checkpoint = isFirst ? _checkpoints.GetValueOrDefault(path) : default;
-        LogNames names = new(path, _options, checkpoint != default ? checkpoint : null, isLate: !isFirst);
-        LogTail tail = new(this, names, _options, _counts, _limits, _stop.Token);
-        lock (_logs)
-        {
-            _logs.Add(path, tail);
-        }
+        LogNames names = new(path, options, checkpoint != default ? checkpoint : null, isLate: !isFirst);
+        LogTail tail = new(this, names, options, counts, limits, _stop.Token);
+        _logs[path] = tail;
     }
 
     /// <summary>Whether the files of a log have to be looked at.</summary>
@@ -363,7 +332,7 @@ internal sealed class LogSet : IAsyncDisposable
         LogNames names = tail.Names;
         LogListing listing = LogListing.Take(names.Path, names.Rotated, folder => NamesOf(folder));
         bool isBelieved = listing.HasSameNames(tail.Listing);
-        (tail.Listing, tail.IsNews) = (listing, tail.IsNews || !isBelieved);
+        (tail.Listing, tail.IsNews) = (listing, tail.IsNews || !listing.HasSamePaths(tail.Listing));
         if (!isBelieved || !tail.IsNews)
         {
             return isBelieved;
@@ -372,7 +341,7 @@ internal sealed class LogSet : IAsyncDisposable
         tail.IsNews = false;
 
         // A folder that cannot be listed may hold rotated files that are not known.
-        Exception? failure = names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).FirstOrDefault(static one => one is not null);
+        Exception? failure = names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).OfType<IOException>().FirstOrDefault();
         try
         {
             if (failure is not null)
@@ -404,28 +373,20 @@ internal sealed class LogSet : IAsyncDisposable
     /// </summary>
     private void OnFailure(string path, bool isPatient, Exception error)
     {
-        isPatient |= !_failingSince.TryAdd(path, _options.TimeProvider.GetTimestamp()) || OperatingSystem.IsWindows();
-        TimeSpan limit = _options.FollowInterval * RetryIntervals;
+        isPatient |= !_failingSince.TryAdd(path, options.TimeProvider.GetTimestamp()) || OperatingSystem.IsWindows();
+        TimeSpan limit = options.FollowInterval * RetryIntervals;
         limit = limit > s_leastRetry ? limit : s_leastRetry;
-        if (isPatient && _options.TimeProvider.GetElapsedTime(_failingSince[path]) < limit)
+        if (isPatient && options.TimeProvider.GetElapsedTime(_failingSince[path]) < limit)
         {
             return;
         }
 
-        if (_options.OnUnreadable is null)
+        if (options.OnUnreadable is null)
         {
             ExceptionDispatchInfo.Throw(error);
         }
 
-        _failingSince[path] = _options.TimeProvider.GetTimestamp();
-        _options.OnUnreadable(path, error);
-    }
-
-    /// <summary>A folder that the search looks at, and the number of its listing that was searched.</summary>
-    private sealed class Folder(FolderNames names)
-    {
-        internal FolderNames Names => names;
-
-        internal int Seen { get; set; } = -1;
+        _failingSince[path] = options.TimeProvider.GetTimestamp();
+        options.OnUnreadable(path, error);
     }
 }

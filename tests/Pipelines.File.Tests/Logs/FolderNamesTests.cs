@@ -97,10 +97,10 @@ public sealed class FolderNamesTests : IDisposable
         // By now a change of the folder would be older than any tick.
         AsNobody(() => Assert.True(Look(60)));
         Assert.False(_names.Contains("log"));
-        Assert.IsType<UnauthorizedAccessException>(_names.Denied);
+        Assert.IsType<UnauthorizedAccessException>(_names.Failure);
         File.SetUnixFileMode(_folder.Path, (UnixFileMode)0b111_111_111);
         AsNobody(() => Assert.True(Look(120)));
-        Assert.Null(_names.Denied);
+        Assert.Null(_names.Failure);
         Assert.True(_names.Contains("log"));
     }
 
