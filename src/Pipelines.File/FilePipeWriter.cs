@@ -237,7 +237,14 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         _loop.WakeIf(wakes, isHere ? CallerMakes.Writes : CallerMakes.Nothing);
         if (isInline)
         {
-            return EndInline();
+            lock (_loop)
+            {
+                // Such a write ends by itself, so this thread has written all, unless a failure or Abort came between.
+                Debug.Assert(_queue.Written == _queue.Flushed || _loop.Error is not null || _loop.IsAborted);
+                error = _loop.Error ?? (_queue.Written == _queue.Flushed ? null : WriteLoop.AbortedException());
+            }
+
+            return Ended(error, isCanceled: false, default);
         }
 
         if (pending is not null)
@@ -251,18 +258,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         return Ended(error, isCanceled, cancellationToken);
-    }
-
-    /// <summary>The result of a flush whose bytes this thread has written, unless the writer has failed or was aborted meanwhile.</summary>
-    private ValueTask<FlushResult> EndInline()
-    {
-        lock (_loop)
-        {
-            // Such a write ends by itself, so this thread has written all, unless one of the two came between.
-            Debug.Assert(_queue.Written == _queue.Flushed || _loop.Error is not null || _loop.IsAborted);
-            return _loop.Error is not null || _queue.Written == _queue.Flushed ? Ended(_loop.Error, isCanceled: false, default)
-                : ValueTask.FromException<FlushResult>(WriteLoop.AbortedException());
-        }
     }
 
     /// <summary>The result of a call that does not have to wait.</summary>

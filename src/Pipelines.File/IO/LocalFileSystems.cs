@@ -9,9 +9,14 @@ internal static class LocalFileSystems
     // 9660.
     private static readonly long[] s_known =
     [
-        0xef53, 0x58465342, 0x9123683e, 0x01021994, 0x858458f6, 0xf2f52010, 0x2fc12fc1, 0xca451a4e, 0x3153464a, 0x52654973, 0x3434,
+        Ext, Xfs, Btrfs, 0x01021994, 0x858458f6, 0xf2f52010, 0x2fc12fc1, 0xca451a4e, 0x3153464a, 0x52654973, 0x3434,
         0x73717368, 0xe0f5e1e2, 0x9660,
     ];
+
+    /// <summary>ext2 to ext4.</summary>
+    internal const long Ext = 0xef53;
+
+    internal const long Xfs = 0x58465342;
 
     private const long Overlay = 0x794c7630;
     private const long Btrfs = 0x9123683e;

@@ -187,7 +187,7 @@ internal abstract partial class ReplacementFile
             }
 
             FolderSync.Sync(_calls, _folder!, Folder);
-            ThrowIfFailed(_calls.TellFailure(NamedFile));
+            ThrowIfFailed(_calls.TellFailure(NamedFile, Backend.Properties.FileSystem));
         }
 
         private protected override void Remove(string temporaryPath) => _ = _calls.Unlink(_temporary);

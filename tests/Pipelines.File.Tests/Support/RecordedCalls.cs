@@ -135,9 +135,9 @@ internal sealed unsafe class RecordedCalls : UnixCalls
         }
     }
 
-    internal override long TellFailure(SafeFileHandle file)
+    internal override long TellFailure(SafeFileHandle file, long fileSystem)
         => FailureAfterSyncFolder != 0 && Calls.Any(static call => call is FileCall.SyncFolder) ? -FailureAfterSyncFolder
-            : base.TellFailure(file);
+            : base.TellFailure(file, fileSystem);
 
     internal override long Sync(SafeFileHandle file)
     {

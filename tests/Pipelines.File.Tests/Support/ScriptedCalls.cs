@@ -116,7 +116,8 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         return answer is < 0 ? answer.Value : base.Sync(file);
     }
 
-    internal override long TellFailure(SafeFileHandle file) => OnTellFailure?.Invoke(_syncs) ?? base.TellFailure(file);
+    internal override long TellFailure(SafeFileHandle file, long fileSystem)
+        => OnTellFailure?.Invoke(_syncs) ?? base.TellFailure(file, fileSystem);
 
     internal override bool TellsAtClose(in FileProperties properties) => OnCloseCopy is not null || base.TellsAtClose(properties);
 

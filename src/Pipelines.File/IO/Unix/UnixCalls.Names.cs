@@ -30,8 +30,8 @@ internal unsafe partial class UnixCalls
 
     /// <summary>flock(2) with LOCK_SH or LOCK_EX, and LOCK_NB, made again after EINTR.</summary>
     internal long TryLock(SafeFileHandle file, bool isShared)
-        => Repeat(file, isShared ? static (calls, file) => calls.Lock(file, Libc.LOCK_SH | Libc.LOCK_NB)
-            : static (calls, file) => calls.Lock(file, Libc.LOCK_EX | Libc.LOCK_NB));
+        => Repeat(file, static (calls, file, operation) => calls.Lock(file, (int)operation),
+            (isShared ? Libc.LOCK_SH : Libc.LOCK_EX) | Libc.LOCK_NB);
 
     /// <summary>flock(2).</summary>
     internal virtual long Lock(SafeFileHandle file, int operation) => Answer(LibcCalls.FLock((int)file.DangerousGetHandle(), operation));
@@ -41,7 +41,7 @@ internal unsafe partial class UnixCalls
     internal virtual long LinkNameless(SafeFileHandle file, in UnixName name)
     {
         UnixName to = name;
-        return Repeat(file, (_, file) =>
+        return Repeat(file, (_, file, _) =>
         {
             int descriptor = (int)file.DangerousGetHandle();
 
@@ -109,7 +109,7 @@ internal unsafe partial class UnixCalls
     internal virtual long SyncFolder(SafeFileHandle folder) => Answer(LibcCalls.FSync(folder));
 
     /// <summary><see cref="SyncFolder"/>, made again after EINTR.</summary>
-    internal long SyncAll(SafeFileHandle file) => Repeat(file, static (calls, file) => calls.SyncFolder(file));
+    internal long SyncAll(SafeFileHandle file) => Repeat(file, static (calls, file, _) => calls.SyncFolder(file));
 
     /// <summary>fallocate(2): reserves space on the device, and keeps the length of the file. Linux only.</summary>
     internal virtual long Allocate(SafeFileHandle file, long length)

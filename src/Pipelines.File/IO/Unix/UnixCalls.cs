@@ -65,19 +65,23 @@ internal unsafe partial class UnixCalls
     /// </summary>
     internal long SyncData(SafeFileHandle file, in FileProperties properties)
         => properties.IsRegular
-            ? Repeat(file, static (calls, file) => calls.Sync(file) is < 0 and long error
-                ? error == -Libc.EINVAL && LibcCalls.IsOnReadOnlyMount(file) ? 0 : error : calls.TellFailure(file))
+            ? Repeat(file, static (calls, file, fileSystem) => calls.Sync(file) is < 0 and long error
+                ? error == -Libc.EINVAL && LibcCalls.IsOnReadOnlyMount(file) ? 0 : error : calls.TellFailure(file, fileSystem),
+                properties.FileSystem)
             : SyncToEnd(file) is < 0 and not -Libc.EINVAL and long failure ? failure : 0;
 
     /// <summary>
     /// Returns a negative errno if the file system has failed, else 0. A sync that comes between the end of the file system's journal and
     /// the moment at which the sync would notice it answers 0 for bytes that are lost. Then a write of no bytes, which does nothing else
-    /// (write(2)), tells it on ext4, and lseek(2) on XFS: docs/writing.md has the figures.
+    /// (write(2)), tells it on ext4, and lseek(2) on XFS: docs/writing.md has the figures. On other and unknown file systems it is both.
     /// </summary>
-    internal virtual long TellFailure(SafeFileHandle file)
+    /// <param name="file">The file.</param>
+    /// <param name="fileSystem">f_type of statfs(2); 0 or less if unknown.</param>
+    internal virtual long TellFailure(SafeFileHandle file, long fileSystem)
     {
-        long answer = Answer(LibcCalls.PWrite(file, null, 0, 0));
-        answer = answer is -Libc.EROFS or -Libc.EIO ? answer : Answer(LibcCalls.LSeek(file, 0, SeekOrigin.Current));
+        long answer = fileSystem == LocalFileSystems.Xfs ? 0 : Answer(LibcCalls.PWrite(file, null, 0, 0));
+        answer = answer is -Libc.EROFS or -Libc.EIO || fileSystem == LocalFileSystems.Ext ? answer
+            : Answer(LibcCalls.LSeek(file, 0, SeekOrigin.Current));
         return answer is -Libc.EROFS or -Libc.EIO ? answer : 0;
     }
 
@@ -89,7 +93,7 @@ internal unsafe partial class UnixCalls
     {
         try
         {
-            return properties.IsRegular && TellsAtClose(properties) ? Repeat(file, static (calls, file) => calls.CloseCopy(file)) : 0;
+            return properties.IsRegular && TellsAtClose(properties) ? Repeat(file, static (calls, file, _) => calls.CloseCopy(file)) : 0;
         }
         catch (ObjectDisposedException)
         {
@@ -141,23 +145,23 @@ internal unsafe partial class UnixCalls
     internal virtual bool TrySetNonBlocking(SafeFileHandle file)
         => OperatingSystem.IsLinux() && LibcCalls.ChangeFlags(file, set: Libc.O_NONBLOCK) >= 0;
 
-    private long SyncToEnd(SafeFileHandle file) => Repeat(file, static (calls, file) => calls.Sync(file));
+    private long SyncToEnd(SafeFileHandle file) => Repeat(file, static (calls, file, _) => calls.Sync(file));
 
     /// <summary>
     /// Makes the call until no signal interrupts it. If the caller closes the handle meanwhile, it is closed at the end: until then its
     /// number means no other file.
     /// </summary>
     /// <exception cref="ObjectDisposedException">The handle is closed.</exception>
-    private long Repeat(SafeFileHandle file, Func<UnixCalls, SafeFileHandle, long> call)
+    private long Repeat(SafeFileHandle file, Func<UnixCalls, SafeFileHandle, long, long> call, long argument = 0)
     {
         bool isHeld = false;
         try
         {
             file.DangerousAddRef(ref isHeld);
-            long answer = call(this, file);
+            long answer = call(this, file, argument);
             while (answer == -Libc.EINTR)
             {
-                answer = call(this, file);
+                answer = call(this, file, argument);
             }
 
             return answer;
