@@ -1,7 +1,6 @@
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
 using FilePipelinesChild;
-using FilePipelinesTests.TwoCallers;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Reading;

@@ -324,7 +324,7 @@ public sealed class ReleaseTests : IDisposable
         }
 
         string? closedBy = null;
-        await TwoCallers.OrderThread.RunAsync(() =>
+        await OwnThread.RunAsync(() =>
         {
             Thread.CurrentThread.Name = "caller";
             ValueTask completion = complete();

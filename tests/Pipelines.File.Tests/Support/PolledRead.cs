@@ -1,0 +1,13 @@
+using System.IO.Pipelines;
+
+namespace FilePipelinesTests;
+
+/// <summary>A read that is looked at until it has ended, and whose result is taken once.</summary>
+internal sealed class PolledRead(ValueTask<ReadResult> task)
+{
+    private readonly ValueTask<ReadResult> _task = task;
+
+    internal bool IsCompleted => _task.IsCompleted;
+
+    internal ReadResult TakeResult() => _task.GetAwaiter().GetResult();
+}
