@@ -101,7 +101,10 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
     /// </exception>
     /// <exception cref="JournalRecordsRemovedException">Records were removed before they were processed.</exception>
     /// <exception cref="InvalidJournalException">The journal, or the file with the position, is damaged.</exception>
-    /// <exception cref="IOException">A consumer of that name is open, or a file cannot be read or written.</exception>
+    /// <exception cref="IOException">
+    /// A consumer of that name is open; the file system ignores case, and another consumer's name differs in that alone; or a file cannot be
+    /// read or written.
+    /// </exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     public static ValueTask<JournalConsumer> OpenAsync(
         string folder, string name, JournalConsumerOptions? options = null, CancellationToken cancellationToken = default)
@@ -146,7 +149,10 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
     /// <param name="folder">The journal's folder.</param>
     /// <param name="name">The consumer's name. Nothing is done if there is none.</param>
     /// <exception cref="ArgumentException">The name is not permitted.</exception>
-    /// <exception cref="IOException">The consumer is open, or its file cannot be removed.</exception>
+    /// <exception cref="IOException">
+    /// The consumer is open, or its file cannot be removed; or the file system ignores case, and the name differs in that from the
+    /// consumer's.
+    /// </exception>
     public static void Remove(string folder, string name)
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
@@ -157,6 +163,7 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
             return;
         }
 
+        ThrowIfAnothers(path, name);
         using FileLock fileLock = FileLock.TryAcquire(LockOf(path)) ?? throw new IOException(IsOpen(name, path));
         System.IO.File.Delete(path);
         FileSync.FlushFolder(Path.GetDirectoryName(path)!);
@@ -301,6 +308,7 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
             JournalConsumer consumer = new(folder, name, fileLock, journal, options);
             if (Read(path) is { } position)
             {
+                ThrowIfAnothers(path, name);
                 JournalCursor.Check(consumer.Source(), position, consumer.End());
                 consumer._position = position;
             }
@@ -394,6 +402,16 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
 
         return text.EndsWith('\n') && JournalPosition.TryParse(text[..^1], out JournalPosition position) ? position
             : throw new InvalidJournalException("The position of a consumer is damaged.", path, 0, 0);
+    }
+
+    /// <summary>Where a file system ignores case, the file may be that of a consumer with another name, and so another place.</summary>
+    private static void ThrowIfAnothers(string path, string name)
+    {
+        if (!Directory.EnumerateFiles(Path.GetDirectoryName(path)!).Select(Path.GetFileName).Contains(name + Extension))
+        {
+            throw new IOException(
+                $"The file system ignores case, and a consumer is registered whose name differs from '{name}' in that alone: '{path}'");
+        }
     }
 
     private static string PathOf(string folder, string name) => Path.Combine(folder, JournalFormat.ConsumersName, name + Extension);

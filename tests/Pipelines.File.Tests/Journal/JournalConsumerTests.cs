@@ -113,6 +113,31 @@ public sealed class JournalConsumerTests : IDisposable
         }
     }
 
+    /// <summary>Where the file system ignores case it is refused: it would begin where the other one is.</summary>
+    [Fact]
+    public async Task OpenAsync_ANameDiffersInCaseAlone_IsAnotherConsumerOrIsRefused()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 20);
+        await using (await journal.OpenConsumerAsync("mails", new() { BeginsAtEnd = true }, _stop))
+        {
+        }
+
+        if (File.Exists(Path.Combine(_folder, "consumers", "Mails.position")))
+        {
+            IOException e = await Assert.ThrowsAsync<IOException>(async () => await journal.OpenConsumerAsync("Mails", null, _stop));
+            Assert.Contains("ignores case", e.Message, StringComparison.Ordinal);
+        }
+        else
+        {
+            await using JournalConsumer other = await journal.OpenConsumerAsync("Mails", null, _stop);
+            Assert.Equal(0, other.Position.Sequence);
+        }
+
+        await using JournalConsumer again = await journal.OpenConsumerAsync("mails", null, _stop);
+        Assert.Equal(20, again.Position.Sequence);
+    }
+
     [Fact]
     public async Task OpenAsync_BeginsAtEnd_GetsOnlyWhatComesLater()
     {
