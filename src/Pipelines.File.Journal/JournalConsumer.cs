@@ -102,8 +102,8 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
     /// <exception cref="JournalRecordsRemovedException">Records were removed before they were processed.</exception>
     /// <exception cref="InvalidJournalException">The journal, or the file with the position, is damaged.</exception>
     /// <exception cref="IOException">
-    /// A consumer of that name is open; the file system ignores case, and another consumer's name differs in that alone; or a file cannot be
-    /// read or written.
+    /// A consumer of that name is open; the file system ignores case, and another consumer's name differs in that alone; or a file cannot
+    /// be read or written.
     /// </exception>
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     public static ValueTask<JournalConsumer> OpenAsync(
