@@ -80,7 +80,7 @@ internal static class Program
                 File.Delete(old);
             }
 
-            SpeedTable.Update(Path.Join(repository, "README.md"), [.. headlines.Where(headline => !headline.IsAside)], surroundings);
+            SpeedTable.Update(Path.Join(repository, "README.md"), headlines, surroundings);
         }
 
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; "

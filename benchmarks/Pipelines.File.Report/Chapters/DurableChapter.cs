@@ -17,8 +17,9 @@ internal sealed class DurableChapter(Scale scale) : GridChapter([Writing.Durable
 
     internal override IEnumerable<Headline> Headlines =>
     [
-        Durably(CommitFile.Preallocated, "headline-commits-preallocated", "a preallocated file"),
-        Durably(CommitFile.Growing, "headline-commits-growing", "a growing file"),
+        Durably(CommitFile.Preallocated, "headline-commits-preallocated", "a preallocated file", Commits.ProducerCounts[^1]),
+        Durably(CommitFile.Growing, "headline-commits-growing", "a growing file", Commits.ProducerCounts[^1]),
+        Durably(CommitFile.Preallocated, "headline-commits-one", "a preallocated file", Commits.ProducerCounts[0]),
     ];
 
     internal override IEnumerable<(string FileName, string Text)> DataFiles
@@ -84,13 +85,14 @@ internal sealed class DurableChapter(Scale scale) : GridChapter([Writing.Durable
         }
     }
 
-    private Headline Durably(CommitFile file, string key, string what)
+    // The figures are those of the last point, so of this number of producers.
+    private Headline Durably(CommitFile file, string key, string what, int producers)
         => Headline.OfRates(
             key,
             $"Durable commits into {what}",
-            $"commits a second of {CommitWay.RecordSize} B, {Commits.ProducerCounts[^1]} producers",
+            $"commits a second of {CommitWay.RecordSize} B, {Producers(producers)}",
             [
-                .. _commits.Where(commit => commit.File == file)
+                .. _commits.Where(commit => commit.File == file && commit.Load.AtOnce <= producers)
                     .GroupBy(commit => commit.Load.AtOnce, commit => commit.Load)
                     .Select(group => (Producers(group.Key),
                         (IReadOnlyList<(string, double)>)[.. group.Select(load => (load.Way, load.PerSecond.Median))])),
