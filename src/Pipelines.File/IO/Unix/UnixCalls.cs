@@ -73,7 +73,7 @@ internal unsafe partial class UnixCalls
     /// <summary>
     /// Returns a negative errno if the file system has failed, else 0. A sync that comes between the end of the file system's journal and
     /// the moment at which the sync would notice it answers 0 for bytes that are lost. Then a write of no bytes, which does nothing else
-    /// (write(2)), tells it on ext4, and lseek(2) on XFS: docs/writing.md has the figures. On other and unknown file systems it is both.
+    /// (write(2)), tells it on ext4, and lseek(2) on XFS: docs/durability.md has the figures. On other and unknown file systems it is both.
     /// </summary>
     /// <param name="file">The file.</param>
     /// <param name="fileSystem">f_type of statfs(2); 0 or less if unknown.</param>
