@@ -33,7 +33,7 @@ public static class FilePipelinesMeter
     public const string UploadsSaved = "pipelines.file.uploads.saved";
 
     /// <summary>
-    /// A counter, {file}: request bodies, or sections of them, that were not saved, by <c>kind</c>. docs/serving.md lists the kinds.
+    /// A counter, {file}: request bodies, or sections of them, that were not saved, by <c>kind</c>. docs/events.md lists the kinds.
     /// </summary>
     public const string UploadsBroken = "pipelines.file.uploads.broken";
 

@@ -15,7 +15,7 @@ using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestExceptio
 
 namespace FileSendingTests;
 
-/// <summary>The table of docs/serving.md with the status, the counter and the log of every event: each row is made to happen.</summary>
+/// <summary>The table of docs/events.md with the status, the counter and the log of every event: each row is made to happen.</summary>
 [Collection(nameof(AloneCollection))]
 public sealed class EventTableTests : IAsyncLifetime
 {
@@ -80,7 +80,7 @@ public sealed class EventTableTests : IAsyncLifetime
 
     public static TheoryData<bool, string, string, string, string> Rows()
     {
-        string page = File.ReadAllText(Path.Combine(AppContext.BaseDirectory, "Documentation", "docs", "serving.md"));
+        string page = File.ReadAllText(Path.Combine(AppContext.BaseDirectory, "Documentation", "docs", "events.md"));
         TheoryData<bool, string, string, string, string> rows = [];
         foreach (string line in page.Split('\n').SkipWhile(line => !line.StartsWith("| event |", StringComparison.Ordinal)).Skip(2)
             .TakeWhile(line => line.StartsWith('|')))

@@ -4,13 +4,13 @@ using Pipelines.File.AspNetCore;
 
 namespace FileSendingTests;
 
-/// <summary>The table of docs/serving.md with the messages that the package logs: their numbers, names and levels.</summary>
+/// <summary>The table of docs/events.md with the messages that the package logs: their numbers, names and levels.</summary>
 public sealed class LogTableTests
 {
     [Fact]
     public void Messages_AreThoseOfThePage()
     {
-        string page = File.ReadAllText(Path.Combine(AppContext.BaseDirectory, "Documentation", "docs", "serving.md"));
+        string page = File.ReadAllText(Path.Combine(AppContext.BaseDirectory, "Documentation", "docs", "events.md"));
         string[] told = [.. page.Split('\n').SkipWhile(line => !line.StartsWith("| number |", StringComparison.Ordinal)).Skip(2)
             .TakeWhile(line => line.StartsWith('|'))
             .Select(line => string.Join(' ', line.Split('|', StringSplitOptions.TrimEntries)[1..4]))];
