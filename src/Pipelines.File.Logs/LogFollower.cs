@@ -6,8 +6,8 @@ namespace Pipelines.File;
 /// has stopped.
 /// </summary>
 /// <remarks>
-/// docs/following-limits.md says what a follower cannot know. The follower finds a file again by its <see cref="FileIdentity"/> and by its content
-/// among the files that match <see cref="LogFollowerOptions.RotatedNames"/>. On systems other than Linux and Windows, which have no
+/// docs/following-limits.md says what a follower cannot know. The follower finds a file again by its <see cref="FileIdentity"/> and by its
+/// content among the files that match <see cref="LogFollowerOptions.RotatedNames"/>. On systems other than Linux and Windows, which have no
 /// identities, it reads only the file that has the name of the log.
 /// </remarks>
 public sealed class LogFollower
