@@ -43,6 +43,7 @@ internal sealed partial class FollowedFile
 
         // Some file systems do not tell the length of a file that was deleted. Else a read tells why there is none.
         long length = status?.Length ?? (hasLostName ? offset : long.MaxValue);
+        bool isTruncated = length < offset;
         FileRequest? taken = null;
         lock (_lock)
         {
@@ -53,9 +54,10 @@ internal sealed partial class FollowedFile
                 _namelessSince = hasLostName ? _namelessSince ?? now : isThisFile ? null : _namelessSince;
                 long quietTime = meaning == NameMeaning.File && named.Length > 0 ? _interval / QuietDivisor
                     : (long)_interval * QuietIntervals;
-                bool isOver = length < offset || (length == offset && hasLostName && now - _namelessSince >= quietTime);
+                bool isOver = isTruncated || (length == offset && hasLostName && now - _namelessSince >= quietTime);
 
-                // The wait ends with one more read at this offset, so bytes that came after the look are not lost.
+                // The wait ends with one more read at this offset, so bytes that came after the look are not lost. Not if the file was
+                // truncated: it may have grown past the offset since, and what is there now does not continue what was read.
                 _lastEnd = isOver ? offset : _lastEnd;
                 taken = isOver || length > offset ? TakeLocked() : null;
             }
@@ -66,7 +68,15 @@ internal sealed partial class FollowedFile
             }
         }
 
-        ReadAgain(taken);
+        if (taken is not null && isTruncated)
+        {
+            taken.Finish(0);
+            GoOn(taken, isAtEnd: false);
+        }
+        else
+        {
+            ReadAgain(taken);
+        }
     }
 
     /// <summary>The timer's callback: queues a look. Only one runs at a time, because it may take long; it sets the timer again.</summary>

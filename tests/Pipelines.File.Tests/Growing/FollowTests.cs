@@ -139,6 +139,35 @@ public sealed class FollowTests : IDisposable
         await reader.CompleteAsync();
     }
 
+    /// <summary>Its bytes there are not those that follow what was read.</summary>
+    [Fact]
+    public async Task ReadAsync_TruncatedFileThatGrowsPastTheOffsetAfterTheLook_CompletesWithoutItsBytes()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only.");
+        string path = _folder.File("log", "one\n"u8.ToArray());
+        int isTruncated = 0;
+        long? Grow(int call)
+        {
+            if (Interlocked.Exchange(ref isTruncated, 0) == 1)
+            {
+                File.AppendAllText(path, "another line\n");
+            }
+
+            return null;
+        }
+
+        // FUSE has no watches, so a look finds what has happened.
+        ScriptedCalls calls = new() { OnReadNoWait = Grow, OnRead = Grow, FileSystem = 0x65735546 };
+        await using FilePipeReader reader = calls.Read(path, GrowingFile.Options());
+        await GrowingFile.ExpectAsync(reader, "one\n");
+        Task<ReadResult> reading = reader.ReadAsync(_stop).AsTask();
+        await Eventually.TrueAsync(() => ((FollowedFile)reader.OpenedFile).IsWaiting);
+        isTruncated = 1;
+        await File.WriteAllBytesAsync(path, [], _stop);
+        ReadResult end = await GrowingFile.Bounded(reading);
+        Assert.Equal((true, 0), (end.IsCompleted, end.Buffer.Length));
+    }
+
     [Fact]
     public void Share_OfAFollowedFile_IsForEverythingUnlessItIsSet()
     {
