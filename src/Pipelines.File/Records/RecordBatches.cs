@@ -12,12 +12,13 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
     /// <summary>How many bytes are joined at least.</summary>
     private const int LeastJoin = 256;
 
-    private int? _count;
+    // The number of records, -1 until it was asked for: one word, because several threads may use a copy.
+    private int _count = -1;
 
     public override RecordBatch<T> Current => new(this, Number);
 
     /// <summary>The number of records in the current batch.</summary>
-    internal int Count => _count ??= CountFrom(0).Records;
+    internal int Count => _count is >= 0 and int known ? known : _count = CountFrom(0).Records;
 
     /// <summary>The current batch, with memory of its own.</summary>
     internal RecordBatch<T> Copy()
@@ -65,7 +66,7 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
     {
         // With records that nobody has asked for.
         int used = CountFrom(Returned).End;
-        _count = null;
+        _count = -1;
         return used > 0 ? used : throw new InvalidOperationException("The parser did not find a record again that it has found before.");
     }
 
