@@ -14,10 +14,10 @@ public sealed partial class FilePipeWriter
     /// <remarks>
     /// <para>It belongs to the writer's one caller, as every call but <see cref="Abort"/> and <see cref="CancelPendingFlush"/> does: while
     /// another thread is in a call of the writer, it throws and changes nothing.</para>
-    /// <para>Do not use memory of <see cref="GetMemory"/> afterwards. Memory that you have not advanced over, not even by 0 bytes, goes to
-    /// no other user of <see cref="FilePipeWriterOptions.Pool"/>, because somebody may still write there: it is unpinned, and left to the
-    /// garbage collector. The writer cannot know who has kept memory that was advanced over, nor who is about to get some on another
-    /// thread at this very moment; only <see cref="Abort"/> is safe then.</para>
+    /// <para>Do not use memory of <see cref="GetMemory"/> afterwards: that of a <see cref="FilePipeWriterOptions.Pool"/> of yours goes back
+    /// to it, as with .NET's writer. Memory of the library's own pool that you have not advanced over, not even by 0 bytes, goes to nobody
+    /// else. The writer cannot know who has kept memory that was advanced over, nor who is about to get some on another thread at this very
+    /// moment; only <see cref="Abort"/> is safe then, which gives back none that you hold.</para>
     /// </remarks>
     /// <param name="exception">
     /// If it is not <see langword="null"/>, bytes that were not flushed are dropped. Flushed bytes are written all the same; only

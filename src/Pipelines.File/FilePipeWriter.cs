@@ -116,7 +116,9 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// <exception cref="ArgumentOutOfRangeException">
     /// <paramref name="bytes"/> is negative, or more than that memory has left. Nothing has changed.
     /// </exception>
-    /// <exception cref="InvalidOperationException">Another thread is in a call of the writer. Nothing has changed.</exception>
+    /// <exception cref="InvalidOperationException">
+    /// The writer was completed, or another thread is in a call of the writer. Nothing has changed.
+    /// </exception>
     public override void Advance(int bytes)
     {
         ThrowIfInCall();
@@ -129,7 +131,10 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
     /// written.
     /// </summary>
     /// <param name="cancellationToken">Ends the wait. The bytes are written all the same.</param>
-    /// <exception cref="InvalidOperationException">The writer is completed, or another call of the writer is running.</exception>
+    /// <exception cref="InvalidOperationException">
+    /// Another call of the writer is running; or the writer was completed, and what the flush promises does not hold for all its bytes.
+    /// (After Complete there is nothing to flush, so a flush usually returns at once, as .NET's does.)
+    /// </exception>
     /// <exception cref="IOException">A write has failed, in this flush or an earlier one.</exception>
     /// <exception cref="OperationCanceledException">The token was canceled, or <see cref="Abort"/> was called.</exception>
     public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
@@ -208,7 +213,11 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         bool isHere = false;
         lock (_loop)
         {
-            ThrowIfCompleted();
+            if (IsCompleted)
+            {
+                return FlushCompletedLocked(guarantee, cancellationToken);
+            }
+
             _queue.FlushLocked();
             error = _loop.Error;
             if (error is not null)
@@ -260,6 +269,20 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         return Ended(error, isCanceled, cancellationToken);
     }
 
+    /// <summary>
+    /// After Complete nothing is left to flush, and .NET's writers do not refuse it: a StreamWriter that is disposed of then flushes. It is
+    /// refused where the guarantee does not hold: bytes are still being written, <see cref="Abort"/> has dropped them, or no sync follows.
+    /// </summary>
+    private ValueTask<FlushResult> FlushCompletedLocked(FlushGuarantee guarantee, CancellationToken cancellationToken)
+    {
+        if (_loop.IsAborted || (_loop.Error is null && !TargetLocked(guarantee).IsReached(_queue.Written, _loop.Synced)))
+        {
+            ThrowIfCompleted();
+        }
+
+        return Ended(_loop.Error, isCanceled: false, cancellationToken);
+    }
+
     /// <summary>The result of a call that does not have to wait.</summary>
     private ValueTask<FlushResult> Ended(Exception? error, bool isCanceled, CancellationToken cancellationToken)
         => error is not null ? new ValueTask<FlushResult>(Failed(error))
@@ -272,9 +295,10 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
     private void AdvanceRoom(int bytes)
     {
-        // If the writer was completed meanwhile, the next call throws, as with the BCL's writer.
-        if (!_queue.TryAdvance(bytes, out int room) && !IsCompleted)
+        // If the writer was aborted meanwhile, the next call throws.
+        if (!_queue.TryAdvance(bytes, out int room) && !_loop.IsAborted)
         {
+            ThrowIfCompleted();
             throw new ArgumentOutOfRangeException(nameof(bytes), bytes, bytes < 0
                 ? "Advance takes the number of bytes that you have written into the memory of GetMemory or GetSpan; it cannot go back."
                 : $"Advance was called with more bytes than the {room} that are left of the last GetMemory or GetSpan. "

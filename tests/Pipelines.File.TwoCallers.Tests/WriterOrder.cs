@@ -83,6 +83,9 @@ internal sealed class WriterOrder : Order
     // Within the caller's own calls only those may come that may come from any thread.
     protected override bool MayBeginSecond => !_isCopying || _second >= WriterCall.CancelPendingFlush;
 
+    // Abort gives back no memory that the caller may be writing into.
+    private bool KeepsRoom => _isRoomOut && _isAborted;
+
     protected override bool IsOver => _waits.Count == 0 && !IsCompleted;
 
     internal static WriterOrder Parse(string code)
@@ -168,8 +171,8 @@ internal sealed class WriterOrder : Order
         if (Pool is not null)
         {
             // A work item gives it back.
-            SpinUntil(static order => order.Pool!.Rented == 0 || order._isRoomOut, this, static _ => { });
-            Require(Pool.Rented == 0 || _isRoomOut, "all memory is given back");
+            SpinUntil(static order => order.Pool!.Rented == 0 || order.KeepsRoom, this, static _ => { });
+            Require(Pool.Rented == 0 || KeepsRoom, "all memory is given back");
             Require(Pool.ReturnedTwice == 0, "memory is given back once");
             Require(Pool.Pins == 0, "memory that the caller has kept is not pinned");
             Require(Pool.ReturnedPinned == 0, "memory is given back when the system is done with it");
@@ -323,7 +326,7 @@ internal sealed class WriterOrder : Order
         try
         {
             _memory = default;
-            // After Complete the memory that was out then stays away from its pool.
+            // After Abort the memory that was out then stays away from its pool.
             bool wasCompleted = IsCompleted;
             _writer.Advance(bytes);
             _isRoomOut &= wasCompleted;
@@ -339,11 +342,12 @@ internal sealed class WriterOrder : Order
 
     private void Flush(string name, Func<ValueTask<FlushResult>> flush, int copied, bool isDurable)
     {
-        int target = _advanced + copied;
+        // After Complete nothing is left to flush, so that it is only refused where what it promises does not hold.
+        int target = IsCompleted ? _due : _advanced + copied;
         bool isOverlapping = _calls.Count > 0;
         (int Writing, bool IsCopying) earlier = (_writing, _isCopying);
         Wait wait = new() { Name = name, Target = target, IsDurable = isDurable };
-        bool mustThrow = IsCompleted;
+        bool mustThrow = IsCompleted && (_isAborted || copied > 0);
         _isCopying = copied > 0 && Pool is not null;
         if (!mustThrow && copied == 0)
         {
@@ -364,7 +368,7 @@ internal sealed class WriterOrder : Order
             _isRoomOut &= _writing == 0;
             _advanced = Math.Max(_advanced, target);
             _flushed = Math.Max(_flushed, target);
-            Require(!mustThrow, "a flush is refused after Complete");
+            Require(!mustThrow, "a write is refused after Complete, and after Abort a flush, too");
             _waits.Add(wait);
         }
         catch (InvalidOperationException)
@@ -413,6 +417,7 @@ internal sealed class WriterOrder : Order
         if (!IsCompleted)
         {
             _due = dropsUnflushed ? _flushed : _advanced;
+            _memory = Pool is null ? _memory : default;
             _mostDue = _due + _writing;
             IsCompleted = true;
         }

@@ -246,7 +246,8 @@ internal sealed class WriteQueue
     /// </summary>
     /// <param name="isAborted">Whether the writer's caller may be in a call.</param>
     /// <param name="held">
-    /// The segment whose memory the caller holds, if any: it may still write there, so nobody else gets that memory.
+    /// The segment whose memory the caller holds, if nobody else may get that memory: after Abort, which may come while the caller writes
+    /// there, and always if it is the library's own. Complete is the caller's, and gives back what its own pool has.
     /// </param>
     internal FileSegment? ReleaseAllLocked(bool isAborted, out FileSegment? held)
     {
@@ -259,7 +260,7 @@ internal sealed class WriteQueue
         }
 
         FileSegment? list = TakeBefore(long.MaxValue);
-        held = Volatile.Read(ref _callerHasRoom) ? _head : null;
+        held = Volatile.Read(ref _callerHasRoom) && (isAborted || _head is { PooledSize: > 0 }) ? _head : null;
         Push(held is null ? _head : null, ref list);
         Push(_joined, ref list);
         _head = _tail = _joined = null;

@@ -89,7 +89,7 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.True(handle.IsClosed);
         Assert.Equal(Pattern.Bytes(1500), File.ReadAllBytes(path));
         Assert.Throws<InvalidOperationException>(() => writer.GetMemory());
-        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.FlushAsync(_stop));
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writer.WriteAsync(Pattern.Bytes(1), _stop));
 
         // Once more changes nothing.
         await writer.CompleteAsync();
@@ -327,6 +327,60 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Empty(File.ReadAllBytes(_folder.File("f")));
     }
 
+    /// <summary>As with .NET's writers, for which nothing is left then: their flushes return.</summary>
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Written)]
+    [InlineData(FlushGuarantee.Durable)]
+    public async Task StreamWriterDispose_AfterCompleteAsync_Returns(FlushGuarantee guarantee)
+    {
+        string path = _folder.File("f");
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = guarantee });
+        StreamWriter text = new(writer.AsStream());
+        await text.WriteAsync("text".AsMemory(), _stop);
+        await text.FlushAsync(_stop);
+        await writer.CompleteAsync();
+        await text.DisposeAsync();
+        Assert.Equal("text", await File.ReadAllTextAsync(path, _stop));
+        Assert.False((await writer.FlushAsync(_stop)).IsCanceled);
+        await Assert.ThrowsAsync<TaskCanceledException>(async () => await writer.FlushAsync(new CancellationToken(true)));
+    }
+
+    [Fact]
+    public async Task FlushAsync_AfterCompleteForWhatDoesNotHold_Throws()
+    {
+        FilePipeWriter written = FilePipeWriter.Create(_folder.File("written"));
+        await written.WriteAsync(Pattern.Bytes(100), _stop);
+        await written.CompleteAsync();
+        _ = await written.FlushAsync(FlushGuarantee.Written, _stop);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await written.FlushAsync(FlushGuarantee.Durable, _stop));
+
+        using ManualResetEventSlim mayWrite = new();
+        ScriptedCalls calls = new()
+        {
+            OnWrite = _ =>
+            {
+                mayWrite.Wait(_stop);
+                return null;
+            },
+        };
+        FilePipeWriter writing = calls.Write(_folder.File("writing"));
+        Pattern.Fill(writing.GetSpan(100)[..100], 0);
+        writing.Advance(100);
+        Task completion = writing.CompleteAsync().AsTask();
+        _ = await writing.FlushAsync(_stop);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () => await writing.FlushAsync(FlushGuarantee.Written, _stop));
+        mayWrite.Set();
+        await completion;
+        _ = await writing.FlushAsync(FlushGuarantee.Written, _stop);
+
+        FilePipeWriter failed = new ScriptedCalls { OnWrite = _ => -Libc.EIO }.Write(_folder.File("failed"));
+        Pattern.Fill(failed.GetSpan(100)[..100], 0);
+        failed.Advance(100);
+        await Assert.ThrowsAsync<IOException>(async () => await failed.CompleteAsync());
+        await Assert.ThrowsAsync<IOException>(async () => await failed.FlushAsync(_stop));
+    }
+
     [Fact]
     public async Task PipeWriterCreate_TheBclsFactory_MakesAFilePipeWriter()
     {
@@ -351,13 +405,13 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Equal(Pattern.Bytes(300_000), File.ReadAllBytes(path));
     }
 
-    /// <summary>Whoever completes may be another than who still writes there. Advancing over nothing ends the use, too.</summary>
+    /// <summary>Advancing over nothing ends the use, too.</summary>
     [Theory]
     [InlineData(true, false)]
     [InlineData(false, false)]
     [InlineData(true, true)]
     [InlineData(false, true)]
-    public async Task Complete_WithMemoryThatWasNotAdvancedOver_UnpinsItAndLeavesItToTheCollector(bool isAsync, bool advancesOverNothing)
+    public async Task Complete_WithMemoryThatWasNotAdvancedOver_GivesItBackToTheCallersPool(bool isAsync, bool advancesOverNothing)
     {
         CheckedPool pool = new();
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool });
@@ -376,7 +430,7 @@ public sealed class WriterCompletionTests : IDisposable
             writer.Complete();
         }
 
-        Assert.Equal((advancesOverNothing ? 0 : 1, 0), (pool.Rented, pool.Pins));
+        Assert.Equal((0, 0, 0), (pool.Rented, pool.Pins, pool.ReturnedPinned));
     }
 
     /// <summary>A pool that has no such large memory is helped out by the library's own, which serves all readers and writers.</summary>
