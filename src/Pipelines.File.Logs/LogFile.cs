@@ -8,6 +8,9 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
 {
     private const int SeekData = 3;
 
+    // What IsAsBefore has seen. Owned by the search.
+    private (long Offset, ulong Hash) _before;
+
     internal SafeFileHandle Handle => file.Handle;
 
     /// <summary>The name that it was opened by.</summary>
@@ -92,6 +95,21 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     /// <exception cref="OperationCanceledException">The token was canceled.</exception>
     internal bool Holds(long offset, ulong hash, CancellationToken cancellationToken)
         => hash == 0 || offset == 0 ? Name.IsCompressed || Length >= offset : HashAt(offset, cancellationToken).Hash == hash;
+
+    /// <summary>
+    /// Whether the file holds all that it held when this last returned <see langword="true"/>: it was not truncated since.
+    /// </summary>
+    internal bool IsAsBefore(CancellationToken cancellationToken)
+    {
+        (long, ulong) now = HashAt(long.MaxValue, cancellationToken);
+        if (!Holds(_before.Offset, _before.Hash, cancellationToken))
+        {
+            return false;
+        }
+
+        _before = now;
+        return true;
+    }
 
     /// <summary>The first bytes, at most 1,024.</summary>
     internal byte[] ReadBeginning()

@@ -198,12 +198,16 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                     }
                 }
 
+                // A log may be truncated before the tail notices it, and again before the tail reads any of it. Files that appear then are
+                // copies, and stay new.
+                LogFile? log = opened.LastOrDefault() ?? _newest;
+                bool areKnown = (listing.Named is null || log!.IsAsBefore(cancellationToken)) && log?.Beginning is null;
+
                 // From here on nothing throws.
                 read?.Dispose();
                 opened.RemoveAll(static file => file.IsRead);
-                if (_isLost || _newest?.Beginning is null)
+                if (areKnown || _isLost)
                 {
-                    // While nothing was read of a log that was truncated, it may be so again: then this shows which copies are new.
                     _known = [.. listing.Rotated.Select(static file => file.Identity)];
                 }
 

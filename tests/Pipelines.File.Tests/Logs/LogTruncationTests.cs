@@ -141,6 +141,32 @@ public sealed class LogTruncationTests : IDisposable
     }
 
     [Theory]
+    [InlineData(1)]
+    [InlineData(3)]
+    [InlineData(5)]
+    public async Task Cut_AgainWhileTheCallerHasABatch_ReadsTheCopyThatIsLeft(int count)
+    {
+        using GrowingFile file = new(_log);
+        Write(file, 3);
+        await using FollowedLog lines = new(_folder.File("log*"));
+        await ExpectAsync(lines, 3);
+
+        // The caller has the batch, so the follower does not read. The first copy is gone, and the log is shorter than before, or not.
+        file.Cut(0);
+        using GrowingFile copy = new(_folder.File("copy"));
+        Write(copy, 4);
+        File.Move(copy.Path, _log + ".1");
+        Write(file, count);
+
+        // When it has opened another log, it has seen the copy, too.
+        _folder.File("logs", []);
+        await Eventually.TrueAsync(() => lines.Statistics.Files == 2);
+        await ExpectAsync(lines, _written);
+        await lines.ExpectNothingAsync();
+        Assert.Equal([4], _gaps);
+    }
+
+    [Theory]
     [InlineData(false)]
     [InlineData(true)]
     public async Task Cut_LinesThatDifferOnlyAtTheirBeginning_IsSeen(bool isStopped)

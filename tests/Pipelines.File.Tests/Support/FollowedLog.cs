@@ -7,16 +7,21 @@ internal sealed class FollowedLog : IAsyncDisposable
 {
     private readonly CancellationTokenSource _ended = CancellationTokenSource.CreateLinkedTokenSource(
         TestContext.Current.CancellationToken);
+    private readonly LogFollower _follower;
     private readonly IAsyncEnumerator<FollowedLine> _lines;
     private Task<bool>? _pending;
 
     public FollowedLog(string path, LogFollowerOptions? options = null)
-        => _lines = new LogFollower(path, options ?? Quick).ReadLinesAsync(_ended.Token)
-            .GetAsyncEnumerator(TestContext.Current.CancellationToken);
+    {
+        _follower = new LogFollower(path, options ?? Quick);
+        _lines = _follower.ReadLinesAsync(_ended.Token).GetAsyncEnumerator(TestContext.Current.CancellationToken);
+    }
 
     public static QuickOptions Quick { get; } = new();
 
     public FollowedLine Current => _lines.Current;
+
+    public LogFollowerStatistics Statistics => _follower.GetStatistics();
 
     public static QuickOptions From(FileCheckpoint checkpoint) => Quick with { Checkpoint = checkpoint };
 
