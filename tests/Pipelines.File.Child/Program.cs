@@ -22,6 +22,7 @@ using Pipelines.File.Threading;
 // buffer FOLDER                      goes on in a file of the folder, says so, and waits until it is killed
 // journalconsume FOLDER              processes the records of a journal as a consumer, and says which, until it is killed
 // journalcount FOLDER                says how many records a journal has
+// meter PATH                         reads a file, and only then begins to listen to the meter: says what it hears
 // lock PATH                          takes the lock of a path, says whether it got it, and keeps it until it is killed
 // read PATH BUFFER                   reads the file and checks the pattern
 // copy [BYTES]                       copies standard input, or its first BYTES, to standard output
@@ -68,6 +69,7 @@ try
         "journalopen" => await JournalCommands.OpenAsync(args[1]),
         "journalconsume" => await JournalCommands.ConsumeAsync(args[1]),
         "journalcount" => await JournalCommands.CountAsync(args[1]),
+        "meter" => await ReadAndListenAsync(args[1]),
         "lock" => KeepLock(args[1]),
         "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "copy" => await CopyAsync(args.Length > 1 ? long.Parse(args[1], CultureInfo.InvariantCulture) : null),
@@ -114,6 +116,39 @@ static int KeepLock(string path)
     }
 
     return 0;
+}
+
+static async Task<int> ReadAndListenAsync(string path)
+{
+    FilePipeReader reader = FilePipeReader.Create(path);
+    while (await reader.ReadAsync() is { IsCompleted: false } read)
+    {
+        reader.AdvanceTo(read.Buffer.End);
+    }
+
+    await reader.CompleteAsync();
+    bool isLoaded = AppDomain.CurrentDomain.GetAssemblies().Any(one => one.GetName().Name == "System.Diagnostics.DiagnosticSource");
+    Console.WriteLine(isLoaded ? "loaded" : "not loaded");
+    Listen();
+    return 0;
+}
+
+static void Listen()
+{
+    using SemaphoreSlim published = new(0);
+    using MeterListener listener = new();
+    listener.InstrumentPublished = (instrument, listener) =>
+    {
+        if (instrument.Name == "pipelines.file.bytes_read")
+        {
+            listener.EnableMeasurementEvents(instrument);
+            published.Release();
+        }
+    };
+    listener.SetMeasurementEventCallback<long>((_, bytes, _, _) => Console.WriteLine($"{bytes} bytes"));
+    listener.Start();
+    published.Wait();
+    listener.RecordObservableInstruments();
 }
 
 static async Task<int> BufferAsync(string folder)

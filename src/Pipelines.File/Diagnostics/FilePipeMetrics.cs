@@ -1,5 +1,6 @@
 using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
+using System.Reflection;
 
 namespace Pipelines.File.Diagnostics;
 
@@ -29,22 +30,18 @@ internal static partial class FilePipeMetrics
     private static Histogram<double>? s_durations;
 
     /// <summary>
-    /// The first count creates the meter on a thread of the pool, because that takes as long as everything else that the first file of a
-    /// process needs. Listeners also get what was counted before the meter existed.
+    /// The meter is created, on a thread of the pool, when the assembly with the listeners is loaded: until then nobody can listen, and
+    /// creating the meter takes as long as everything else that the first file of a process needs. Listeners also get what was counted
+    /// before.
     /// </summary>
-    static FilePipeMetrics() => ThreadPool.UnsafeQueueUserWorkItem(
-        static _ =>
+    static FilePipeMetrics()
+    {
+        AppDomain.CurrentDomain.AssemblyLoad += OnLoad;
+        foreach (Assembly assembly in AppDomain.CurrentDomain.GetAssemblies())
         {
-            try
-            {
-                MakeMeter();
-            }
-            catch (TypeInitializationException)
-            {
-                // A listener, which is called when an instrument is created, has thrown. Files are read and written without the meter.
-            }
-        },
-        null);
+            OnLoad(null, new(assembly));
+        }
+    }
 
     internal static void FellBack(string call, int error) => Fallbacks.Counts.AddOrUpdate((call, error), 1, static (_, count) => count + 1);
 
@@ -66,6 +63,27 @@ internal static partial class FilePipeMetrics
             ThreadPool.UnsafeQueueUserWorkItem(
                 static wait => Record(wait.Kind, wait.Duration), (Kind: kind, Duration: Stopwatch.GetElapsedTime(queuedAt)),
                 preferLocal: false);
+        }
+    }
+
+    private static void OnLoad(object? sender, AssemblyLoadEventArgs loaded)
+    {
+        if (loaded.LoadedAssembly.FullName?.StartsWith("System.Diagnostics.DiagnosticSource,", StringComparison.Ordinal) == true)
+        {
+            AppDomain.CurrentDomain.AssemblyLoad -= OnLoad;
+            ThreadPool.UnsafeQueueUserWorkItem(static _ => TryMakeMeter(), null);
+        }
+    }
+
+    private static void TryMakeMeter()
+    {
+        try
+        {
+            MakeMeter();
+        }
+        catch (TypeInitializationException)
+        {
+            // A listener, which is called when an instrument is created, has thrown. Files are read and written without the meter.
         }
     }
 

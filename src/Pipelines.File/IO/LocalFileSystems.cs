@@ -1,18 +1,8 @@
-using System.Collections.Concurrent;
-
 namespace Pipelines.File.IO;
 
 /// <summary>File systems that only this kernel changes, so that statx(2) shows every change of a file at once.</summary>
 internal static class LocalFileSystems
 {
-    // statfs(2), <linux/magic.h>: ext2 to ext4, xfs, btrfs, tmpfs, ramfs, f2fs, zfs, bcachefs, jfs, reiserfs, nilfs2, squashfs, erofs, ISO
-    // 9660.
-    private static readonly long[] s_known =
-    [
-        Ext, Xfs, Btrfs, 0x01021994, 0x858458f6, 0xf2f52010, 0x2fc12fc1, 0xca451a4e, 0x3153464a, 0x52654973, 0x3434,
-        0x73717368, 0xe0f5e1e2, 0x9660,
-    ];
-
     /// <summary>ext2 to ext4.</summary>
     internal const long Ext = 0xef53;
 
@@ -22,17 +12,11 @@ internal static class LocalFileSystems
     private const long Btrfs = 0x9123683e;
     private const long Plan9 = 0x01021997;
 
-    // CIFS, SMB 2 and 3, SMB.
-    private static readonly long[] s_smb = [0xff534d42, 0xfe534d42, 0x517b];
+    // The types of file systems by the number of the mount, which no later mount gets. So a file costs no call, and asks no server.
+    private static KnownNumber? s_mounts;
 
-    /// <summary>The maximum number of mounts that are remembered.</summary>
-    private const int MaxMounts = 1000;
-
-    // By the number of the mount, which no later mount gets. So a file costs no call for it, and asks no server.
-    private static readonly ConcurrentDictionary<ulong, long> s_mounts = new();
-
-    // Whether it is 9p, by the number of a device that is none: file systems without a device are rarely many.
-    private static readonly ConcurrentDictionary<ulong, bool> s_plan9 = new();
+    // Whether it is 9p (1), by the number of a device that is none: file systems without a device are rarely many.
+    private static KnownNumber? s_plan9;
 
     /// <summary>
     /// Whether the file is on one of them; <see langword="false"/> for unknown ones. NFS, SMB and FUSE answer from a cache of attributes,
@@ -41,13 +25,20 @@ internal static class LocalFileSystems
     internal static bool Hold(in FileProperties file) => IsLocal(file.FileSystem);
 
     /// <param name="type">f_type of statfs(2).</param>
-    internal static bool IsLocal(long type) => Array.IndexOf(s_known, type & uint.MaxValue) >= 0;
+    internal static bool IsLocal(long type)
+
+        // statfs(2), <linux/magic.h>: ext2 to ext4, xfs, btrfs, tmpfs, ramfs, f2fs, zfs, bcachefs, jfs, reiserfs, nilfs2, squashfs, erofs,
+        // ISO 9660.
+        => (type & uint.MaxValue) is Ext or Xfs or Btrfs or 0x01021994 or 0x858458f6 or 0xf2f52010 or 0x2fc12fc1 or 0xca451a4e
+            or 0x3153464a or 0x52654973 or 0x3434 or 0x73717368 or 0xe0f5e1e2 or 0x9660;
 
     internal static bool IsBtrfs(in FileProperties file) => file.FileSystem == Btrfs;
 
-    /// <summary>Whether a shared lock, as .NET takes it for a reader, keeps every other process from writing: SMB.</summary>
+    /// <summary>
+    /// Whether a shared lock, as .NET takes it for a reader, keeps every other process from writing: CIFS, SMB 2 and 3, SMB.
+    /// </summary>
     /// <param name="type">f_type of statfs(2).</param>
-    internal static bool LocksKeepOthersOut(long type) => Array.IndexOf(s_smb, type) >= 0;
+    internal static bool LocksKeepOthersOut(long type) => type is 0xff534d42 or 0xfe534d42 or 0x517b;
 
     /// <summary>Whether the server learns that a file is open for appending only when it is opened: 9p.</summary>
     internal static bool AppendsAsOpened(in FileProperties file) => file.FileSystem == Plan9;
@@ -65,14 +56,13 @@ internal static class LocalFileSystems
     internal static long TypeOf(SafeFileHandle file, in Libc.FileStatus told)
     {
         bool isNumbered = (told.Mask & Libc.STATX_MNT_ID_UNIQUE) != 0;
-        if (isNumbered && s_mounts.TryGetValue(told.Mount, out long known))
+        if (isNumbered && KnownNumber.Find(s_mounts, told.Mount) is { } known)
         {
-            return known;
+            return known.Value;
         }
 
         long type = LibcCalls.FileSystemOf(file);
-        if (told.DeviceMajor == 0 && (IsLocal(type) || type == Overlay)
-            && s_plan9.GetOrAdd(told.Device, static device => IsPlan9(ReadMounts(), device)))
+        if (told.DeviceMajor == 0 && (IsLocal(type) || type == Overlay) && IsPlan9(told.Device))
         {
             // Its statfs(2) answers what the host's does, and the host changes the files.
             type = Plan9;
@@ -80,15 +70,22 @@ internal static class LocalFileSystems
 
         if (isNumbered && type >= 0)
         {
-            if (s_mounts.Count >= MaxMounts)
-            {
-                s_mounts.Clear();
-            }
-
-            s_mounts[told.Mount] = type;
+            KnownNumber.Add(ref s_mounts, told.Mount, type);
         }
 
         return type;
+    }
+
+    private static bool IsPlan9(ulong device)
+    {
+        if (KnownNumber.Find(s_plan9, device) is { } known)
+        {
+            return known.Value == 1;
+        }
+
+        bool isPlan9 = IsPlan9(ReadMounts(), device);
+        KnownNumber.Add(ref s_plan9, device, isPlan9 ? 1 : 0);
+        return isPlan9;
     }
 
     /// <summary>Whether the mount of that device is one of 9p, by the lines of /proc/self/mountinfo (proc_pid_mountinfo(5)).</summary>
@@ -117,6 +114,43 @@ internal static class LocalFileSystems
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {
             return "";
+        }
+    }
+
+    /// <summary>
+    /// What is known of a number, and what was known before: a list. Most processes need very few, and the runtime would have to compile a
+    /// dictionary of numbers when the first file of a process is opened.
+    /// </summary>
+    internal sealed class KnownNumber(ulong number, long value, KnownNumber? before)
+    {
+        /// <summary>The maximum number of them. To look through so many takes less time than to ask the system.</summary>
+        internal const int Max = 64;
+
+        private readonly ulong _number = number;
+        private readonly KnownNumber? _before = before;
+        private readonly int _count = (before?._count ?? 0) + 1;
+
+        internal long Value => value;
+
+        internal static KnownNumber? Find(KnownNumber? last, ulong number)
+        {
+            KnownNumber? one = last;
+            while (one is not null && one._number != number)
+            {
+                one = one._before;
+            }
+
+            return one;
+        }
+
+        /// <summary>
+        /// Adds a number. If there are <see cref="Max"/>, they are forgotten first. What two threads add at the same time may be lost, and
+        /// is asked for again.
+        /// </summary>
+        internal static void Add(ref KnownNumber? last, ulong number, long value)
+        {
+            KnownNumber? before = Volatile.Read(ref last);
+            Volatile.Write(ref last, new(number, value, before is { _count: < Max } ? before : null));
         }
     }
 }

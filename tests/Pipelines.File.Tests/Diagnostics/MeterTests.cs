@@ -51,6 +51,20 @@ public sealed class MeterTests
     }
 
     [Fact]
+    public async Task Listener_ThatStartsAfterTheFirstFile_HearsWhatWasReadBefore()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        using TempFolder folder = new();
+        string path = folder.File("f", new byte[4096]);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(ChildProcess.Command("meter", path))
+            .WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        Assert.True(exitCode == 0, output + error);
+
+        // As long as nobody can listen, the first file of a process does not wait for the meter.
+        Assert.Equal(["not loaded", "4096 bytes"], output.Split('\n', StringSplitOptions.RemoveEmptyEntries));
+    }
+
+    [Fact]
     public async Task Durations_ListenerThatThrows_AreAllRecordedByTheApplicationsPool()
     {
         const int Calls = 1000;

@@ -26,6 +26,20 @@ public sealed class FileSystemTests : IDisposable
     public void IsPlan9_ByTheDevice_IsWhatTheMountSays(long device, bool expected)
         => Assert.Equal(expected, LocalFileSystems.IsPlan9(Mounts, (ulong)device));
 
+    [Fact]
+    public void KnownNumber_MoreThanItsMaximum_FindsTheLastOnesAndForgetsTheFirst()
+    {
+        const int Max = LocalFileSystems.KnownNumber.Max;
+        LocalFileSystems.KnownNumber? last = null;
+        Assert.Null(LocalFileSystems.KnownNumber.Find(last, 0));
+        for (int i = 0; i <= Max; i++)
+        {
+            LocalFileSystems.KnownNumber.Add(ref last, (ulong)i, -i);
+            Assert.Equal(-i, LocalFileSystems.KnownNumber.Find(last, (ulong)i)?.Value);
+            Assert.Equal(i < Max ? 0 : null, LocalFileSystems.KnownNumber.Find(last, 0)?.Value);
+        }
+    }
+
     /// <summary>A moment with the lock is enough for a write to fail on SMB.</summary>
     [Theory]
     [InlineData(FileShare.Read, 0xff534d42, false)]
