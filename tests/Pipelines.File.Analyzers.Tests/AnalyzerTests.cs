@@ -72,6 +72,9 @@ public sealed class AnalyzerTests
     [InlineData("Queue<RecordBatch<int>> batches = [];\n"
         + "await foreach (var batch in reader.ReadRecordBatchesAsync<int>(Entry.TryTake))\n{\n    batches.Enqueue(batch);\n}",
         "PF0002 batch")]
+    [InlineData("Queue<RecordBatch<int, EntryParser>> batches = [];\n"
+        + "await foreach (var batch in reader.ReadRecordBatchesAsync<int, EntryParser>(default))\n{\n    batches.Enqueue(batch);\n}",
+        "PF0002 batch")]
     [InlineData("var shipped = System.Threading.Channels.Channel.CreateBounded<FollowedBatch>(5);\n"
         + "await foreach (FollowedBatch batch in new LogFollower(path).ReadBatchesAsync(5, 5, TimeSpan.Zero))\n{\n"
         + "    await shipped.Writer.WriteAsync(batch);\n}", "PF0002 batch")]

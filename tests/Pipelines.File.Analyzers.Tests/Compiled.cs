@@ -92,6 +92,12 @@ internal static class Compiled
             }
         }
 
+        internal readonly struct EntryParser : IRecordParser<int>
+        {
+            public OperationStatus Parse(ReadOnlySpan<byte> bytes, out int consumed, out int record)
+                => Entry.TryTake(bytes, out consumed, out record);
+        }
+
         internal sealed class Program
         {
             internal FilePipeWriter? Field;

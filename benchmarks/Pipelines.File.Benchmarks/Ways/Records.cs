@@ -17,7 +17,7 @@ internal static class Records
         "file",
         8,
         new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
-        "**Records.** A parser is a delegate, so a call for each record, which a loop by hand does not make.",
+        "**Records.** A parser that is a delegate is called for each record; one that is a struct is compiled into the loop, as by hand.",
         folder => [new Column("46 B", Candidates(Make(folder, scale.Records)))]);
 
     /// <summary>Writes so many records into a file of the folder, and returns its path.</summary>
@@ -48,6 +48,7 @@ internal static class Records
         new("ReadRecordBatchesAsync", () => BatchesAsync(path, TryTake)),
         new("ReadRecordBatchesAsync, a lambda", () => BatchesAsync(
             path, static (ReadOnlySpan<byte> bytes, out int consumed, out long record) => TryTake(bytes, out consumed, out record))),
+        new("ReadRecordBatchesAsync, a struct", () => StructBatchesAsync(path)),
         new("ReadRecordBatchesAsync, with offsets", () => OffsetsAsync(path)),
     ];
 
@@ -109,6 +110,20 @@ internal static class Records
         return sum;
     }
 
+    private static async ValueTask<long> StructBatchesAsync(string path)
+    {
+        long sum = 0;
+        await foreach (RecordBatch<long, Parser> batch in FilePipeReader.Create(path).ReadRecordBatchesAsync<long, Parser>(default))
+        {
+            foreach (long record in batch)
+            {
+                sum += record;
+            }
+        }
+
+        return sum;
+    }
+
     private static async ValueTask<long> OffsetsAsync(string path)
     {
         long sum = 0;
@@ -144,5 +159,11 @@ internal static class Records
         }
 
         return OperationStatus.Done;
+    }
+
+    private readonly struct Parser : IRecordParser<long>
+    {
+        public OperationStatus Parse(ReadOnlySpan<byte> bytes, out int consumed, out long record)
+            => TryTake(bytes, out consumed, out record);
     }
 }

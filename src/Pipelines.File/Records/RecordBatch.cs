@@ -1,5 +1,3 @@
-using Pipelines.File.Records;
-
 namespace Pipelines.File;
 
 /// <summary>
@@ -11,107 +9,30 @@ namespace Pipelines.File;
 public readonly struct RecordBatch<T>
     where T : allows ref struct
 {
-    private readonly RecordBatches<T>? _batches;
-    private readonly int _number;
+    private readonly RecordBatch<T, DelegateParser> _batch;
 
-    internal RecordBatch(RecordBatches<T> batches, int number)
+    internal RecordBatch(RecordBatch<T, DelegateParser> batch) => _batch = batch;
+
+    /// <inheritdoc cref="RecordBatch{T, TParser}.Count"/>
+    public int Count => _batch.Count;
+
+    /// <inheritdoc cref="RecordBatch{T, TParser}.Copy"/>
+    public RecordBatch<T> Copy() => new(_batch.Copy());
+
+    /// <inheritdoc cref="RecordBatch{T, TParser}.GetEnumerator"/>
+    public RecordBatch<T, DelegateParser>.Enumerator GetEnumerator() => _batch.GetEnumerator();
+
+    /// <inheritdoc cref="RecordBatch{T, TParser}.WithOffsets"/>
+    public RecordBatch<T, DelegateParser>.OffsetEnumerator WithOffsets() => _batch.WithOffsets();
+
+    /// <summary>Calls the delegate that was passed to <c>ReadRecordBatchesAsync</c>.</summary>
+    public readonly struct DelegateParser : IRecordParser<T>
     {
-        _batches = batches;
-        _number = number;
-    }
+        private readonly RecordSpanParser<T> _parser;
 
-    /// <summary>
-    /// The number of records. Each of them is parsed for it, once for a batch. Records that the loop has not come to count, too.
-    /// </summary>
-    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
-    public int Count => Valid()?.Count ?? 0;
+        internal DelegateParser(RecordSpanParser<T> parser) => _parser = parser;
 
-    /// <summary>
-    /// A batch of the same records with memory of its own, which may be kept, sent to a channel, and used by another thread.
-    /// </summary>
-    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
-    public RecordBatch<T> Copy() => Valid()?.Copy() ?? default;
-
-    /// <summary>Enumerates the records. You may do this several times; each time they are parsed again.</summary>
-    /// <exception cref="InvalidOperationException">
-    /// The loop that returned the batch has continued, so the bytes are not valid any more.
-    /// </exception>
-    public Enumerator GetEnumerator() => new(Valid());
-
-    /// <summary>
-    /// Enumerates the records with their file offsets: <c>foreach (LocatedRecord&lt;T&gt; record in batch.WithOffsets())</c>.
-    /// </summary>
-    /// <inheritdoc cref="GetEnumerator" path="/exception"/>
-    public OffsetEnumerator WithOffsets() => new(GetEnumerator(), _batches?.Offset ?? 0);
-
-    private RecordBatches<T>? Valid() => _batches is null || _batches.Number == _number ? _batches
-        : throw new InvalidOperationException(
-            "A batch of records is valid until the next step of the loop that returned it. Copy() gives one that you may keep.");
-
-    /// <summary>Enumerates the records of a batch.</summary>
-    public ref struct Enumerator
-    {
-        private readonly RecordBatches<T>? _batches;
-        private readonly ReadOnlySpan<byte> _bytes;
-        private int _used;
-
-        internal Enumerator(RecordBatches<T>? batches)
-        {
-            if (batches is not null)
-            {
-                _batches = batches;
-                _bytes = batches.Bytes.Span;
-                batches.Returned = 0;
-            }
-        }
-
-        /// <summary>The current record.</summary>
-        public T Current { readonly get; private set; } = default!;
-
-        /// <summary>How many bytes of the batch belong to the current record and those before it.</summary>
-        internal readonly int Used => _used;
-
-        /// <summary>Moves to the next record. What the parser throws, it throws.</summary>
-        [MethodImpl(MethodImplOptions.AggressiveInlining)]
-        public bool MoveNext()
-        {
-            // An invalid record ends the batch, and the next step of the outer loop throws.
-            if (_used >= _bytes.Length || !_batches!.TryTake(_bytes[_used..], out int consumed, out T record))
-            {
-                return false;
-            }
-
-            Current = record;
-            _batches.Returned = _used += consumed;
-            return true;
-        }
-    }
-
-    /// <summary>Enumerates the records of a batch with their file offsets.</summary>
-    public ref struct OffsetEnumerator
-    {
-        private readonly long _batchOffset;
-        private Enumerator _records;
-        private long _offset;
-
-        internal OffsetEnumerator(Enumerator records, long offset)
-        {
-            _records = records;
-            _batchOffset = offset;
-        }
-
-        /// <summary>The current record and its offsets.</summary>
-        public readonly LocatedRecord<T> Current
-            => new() { Record = _records.Current, Offset = _offset, EndOffset = _batchOffset + _records.Used };
-
-        /// <summary>Returns itself, for <c>foreach</c>.</summary>
-        public readonly OffsetEnumerator GetEnumerator() => this;
-
-        /// <inheritdoc cref="Enumerator.MoveNext"/>
-        public bool MoveNext()
-        {
-            _offset = _batchOffset + _records.Used;
-            return _records.MoveNext();
-        }
+        /// <inheritdoc/>
+        public OperationStatus Parse(ReadOnlySpan<byte> bytes, out int consumed, out T record) => _parser(bytes, out consumed, out record);
     }
 }

@@ -4,10 +4,11 @@ namespace Pipelines.File.Records;
 /// The batches of the records of a pipe. A batch is known to begin with a whole record; the others are parsed when they are enumerated, so
 /// that a record occupies no memory. The end of a batch is where the parser does not find a whole record.
 /// </summary>
-internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> parser, int maxLength, bool leaveOpen,
+internal sealed class RecordBatches<T, TParser>(PipeReader reader, TParser parser, int maxLength, bool leaveOpen,
     Func<InvalidRecordException, long?>? continueAt, CancellationToken cancellationToken)
-    : PipeBatches<RecordBatch<T>>(reader, maxLength, leaveOpen, cancellationToken)
+    : PipeBatches<RecordBatch<T, TParser>>(reader, maxLength, leaveOpen, cancellationToken)
     where T : allows ref struct
+    where TParser : struct, IRecordParser<T>
 {
     /// <summary>How many bytes are joined at least.</summary>
     private const int LeastJoin = 256;
@@ -15,15 +16,15 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
     // The number of records, -1 until it was asked for: one word, because several threads may use a copy.
     private int _count = -1;
 
-    public override RecordBatch<T> Current => new(this, Number);
+    public override RecordBatch<T, TParser> Current => new(this, Number);
 
     /// <summary>The number of records in the current batch.</summary>
     internal int Count => _count is >= 0 and int known ? known : _count = CountFrom(0).Records;
 
     /// <summary>The current batch, with memory of its own.</summary>
-    internal RecordBatch<T> Copy()
+    internal RecordBatch<T, TParser> Copy()
     {
-        RecordBatches<T> copy = new(Nothing, parser, MaxLength, leaveOpen: false, continueAt: null, CancellationToken.None);
+        RecordBatches<T, TParser> copy = new(Nothing, parser, MaxLength, leaveOpen: false, continueAt: null, CancellationToken.None);
         copy.HoldCopyOf(this);
         copy._count = _count;
         return copy.Current;
@@ -32,13 +33,13 @@ internal sealed class RecordBatches<T>(PipeReader reader, RecordSpanParser<T> pa
     /// <summary>Takes the record with which the bytes begin.</summary>
     [MethodImpl(MethodImplOptions.AggressiveInlining)]
     internal bool TryTake(ReadOnlySpan<byte> bytes, out int consumed, out T record)
-        => parser(bytes, out consumed, out record) == OperationStatus.Done
+        => parser.Parse(bytes, out consumed, out record) == OperationStatus.Done
             && (uint)(consumed - 1) < (uint)Math.Min(bytes.Length, MaxLength);
 
     /// <summary>All bytes if they begin with a record: the others are parsed later, and may be no whole ones.</summary>
     protected override int Measure(ReadOnlySpan<byte> bytes, int known, bool isEnd)
     {
-        OperationStatus status = parser(bytes, out int length, out _);
+        OperationStatus status = parser.Parse(bytes, out int length, out _);
         bool isWhole = status == OperationStatus.Done;
         if (isWhole && (length <= 0 || length > bytes.Length))
         {

@@ -99,6 +99,63 @@ public sealed class ReadRecordBatchesTests : IDisposable
         Assert.Equal(["one", "two"], texts);
     }
 
+    [Theory]
+    [InlineData(1)]
+    [InlineData(7)]
+    [InlineData(4096)]
+    public async Task ReadRecordBatchesAsync_ParserThatIsAStruct_DoesWhatADelegateDoes(int size)
+    {
+        string[] texts = [.. Enumerable.Range(0, 100).Select(i => $"name {i}")];
+        byte[] bytes = [.. Records(texts), 255];
+        List<string> read = [];
+        List<RecordBatch<TextRecord, TextParser>> copies = [];
+        RecordBatch<TextRecord, TextParser> last = default;
+        long end = 0;
+        InvalidRecordException error = await Assert.ThrowsAsync<InvalidRecordException>(async () =>
+        {
+            await foreach (RecordBatch<TextRecord, TextParser> batch in new TestPipeReader(bytes) { SegmentSize = size, PieceSize = size }
+                .ReadRecordBatchesAsync<TextRecord, TextParser>(default, MaxText + 2, cancellationToken: _stop))
+            {
+                int before = read.Count;
+                foreach (LocatedRecord<TextRecord> record in batch.WithOffsets())
+                {
+                    Assert.Equal((end, end + record.Record.Text.Length + 2), (record.Offset, record.EndOffset));
+                    end = record.EndOffset;
+                    read.Add(Encoding.ASCII.GetString(record.Record.Text));
+                }
+
+                Assert.Equal(batch.Count, read.Count - before);
+                copies.Add(batch.Copy());
+#pragma warning disable PF0002 // The test is about what the rule warns of.
+                last = batch;
+#pragma warning restore PF0002
+            }
+        });
+        Assert.Equal(bytes.Length - 1, error.Offset);
+        Assert.Equal(texts, read);
+        Assert.Throws<InvalidOperationException>(() => last.Count);
+        read.Clear();
+        foreach (RecordBatch<TextRecord, TextParser> copy in copies)
+        {
+            foreach (TextRecord record in copy)
+            {
+                read.Add(Encoding.ASCII.GetString(record.Text));
+            }
+        }
+
+        Assert.Equal(texts, read);
+    }
+
+    [Fact]
+    public void ReadRecordBatchesAsync_ParserThatIsAStructAndAWrongArgument_Throws()
+    {
+        TestPipeReader reader = new(Records("a"));
+        Assert.Throws<ArgumentNullException>(
+            () => ((PipeReader)null!).ReadRecordBatchesAsync<TextRecord, TextParser>(default, cancellationToken: _stop));
+        Assert.Throws<ArgumentOutOfRangeException>(
+            () => reader.ReadRecordBatchesAsync<TextRecord, TextParser>(default, maxLength: 0, cancellationToken: _stop));
+    }
+
     [Fact]
     public async Task ReadRecordBatchesAsync_Batch_IsValidUntilTheNextStep()
     {
@@ -624,5 +681,11 @@ public sealed class ReadRecordBatchesTests : IDisposable
     private readonly ref struct TextRecord
     {
         public ReadOnlySpan<byte> Text { get; init; }
+    }
+
+    private readonly struct TextParser : IRecordParser<TextRecord>
+    {
+        public OperationStatus Parse(ReadOnlySpan<byte> bytes, out int consumed, out TextRecord record)
+            => TryTakeSpan(bytes, out consumed, out record);
     }
 }
