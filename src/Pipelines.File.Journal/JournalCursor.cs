@@ -177,7 +177,14 @@ internal sealed class JournalCursor(IJournalSource source, long from, JournalPos
     private void SyncAndLook()
     {
         ThrowIfChanged();
-        SegmentFile.Sync(Reader.File.Path);
+        try
+        {
+            SegmentFile.Sync(Reader.File.Path);
+        }
+        catch (FileNotFoundException)
+        {
+            // It was trimmed: another one follows, before which its records were on the device.
+        }
     }
 
     private void LookAtNames(CancellationToken cancellationToken)
@@ -196,7 +203,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, JournalPos
     private void ThrowIfChanged()
     {
         // A header is written once, so an open file that has its name needs no other look at it.
-        if (Reader.HasName && Reader.Length >= Reader.Chain.Position)
+        if (Reader.HasName && Reader.Length >= Reader.Chain.WholePosition)
         {
             return;
         }
@@ -204,7 +211,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, JournalPos
         try
         {
             using SegmentReader now = SegmentReader.Open(Reader.File, Reader.File.First);
-            if (now.Header != Reader.Header || now.Length < Reader.Chain.Position)
+            if (now.Header != Reader.Header || now.Length < Reader.Chain.WholePosition)
             {
                 throw Changed();
             }
@@ -320,8 +327,15 @@ internal sealed class JournalCursor(IJournalSource source, long from, JournalPos
         }
         catch (FileNotFoundException)
         {
+            // Trimmed, or taken away by a repair, since it was listed: what follows now tells.
             reader?.Dispose();
-            throw Removed(next.First);
+            ThrowIfChanged();
+            if (SegmentFile.Next(source.Segments, Reader.File)?.First == next.First)
+            {
+                throw Removed(next.First);
+            }
+
+            return;
         }
         catch
         {

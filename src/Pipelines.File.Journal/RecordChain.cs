@@ -8,6 +8,7 @@ internal sealed class RecordChain
 {
     private readonly uint _seed;
     private uint _following;
+    private uint _wholeFollowing;
 
     /// <summary>Begins in a segment.</summary>
     /// <param name="seed">The CRC of the segment's header.</param>
@@ -18,7 +19,7 @@ internal sealed class RecordChain
     internal RecordChain(uint seed, long position, long sequence, uint crc, uint following = 0)
     {
         _seed = seed;
-        _following = following;
+        _following = _wholeFollowing = following;
         Position = WholePosition = position;
         Sequence = Whole = Proven = sequence;
         Crc = WholeCrc = crc;
@@ -80,9 +81,12 @@ internal sealed class RecordChain
         _following = header.IsStatement ? 0 : header.Following;
         if (_following == 0)
         {
-            (WholePosition, Whole, WholeCrc) = (Position, Sequence, Crc);
+            (WholePosition, Whole, WholeCrc, _wholeFollowing) = (Position, Sequence, Crc, 0);
         }
     }
+
+    /// <summary>Goes back to the end of the last whole batch.</summary>
+    internal void Rewind() => (Position, Sequence, Crc, _following) = (WholePosition, Whole, WholeCrc, _wholeFollowing);
 
     /// <summary>Records that all records before this number are on the device.</summary>
     internal void Prove(long before) => Proven = Math.Max(Proven, before);

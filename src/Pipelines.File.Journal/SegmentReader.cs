@@ -31,6 +31,9 @@ internal sealed class SegmentReader : IDisposable
     private RecordHeader _stoppedAt;
     private int _stops;
 
+    // How often there was no more of a batch that is not whole.
+    private int _parts;
+
     // Records before this number were in the file for good when the buffer was filled.
     private long _final;
 
@@ -62,8 +65,8 @@ internal sealed class SegmentReader : IDisposable
     /// <summary>The number behind the records that were returned.</summary>
     internal long Next { get; private set; }
 
-    /// <summary>Whether so much is read that nothing proves that the reader should have it proven.</summary>
-    internal bool IsFull => _taken - _returned >= MostAtOnce;
+    /// <summary>Whether so much is read that nothing proves that the reader should have it proven: batches that are whole.</summary>
+    internal bool IsFull => Chain.Whole > Next && _taken - _returned >= MostAtOnce;
 
     /// <summary>Whether bytes stand behind the last record that are none, or none yet.</summary>
     internal bool HasStopped => _stops > 0;
@@ -105,10 +108,11 @@ internal sealed class SegmentReader : IDisposable
     internal async ValueTask<bool> ReadAsync(long limit, bool onlyProven, CancellationToken cancellationToken)
     {
         long final = onlyProven ? 0 : limit;
-        if (final != _final && Chain.Sequence >= _final)
+        if (final != _final && (Chain.Sequence >= _final || final == long.MaxValue))
         {
-            // What was read behind the last record may not have been written yet, or not for good: it is read again.
-            _filled = _taken;
+            // What was read behind the last whole batch may not have been written yet, or not for good: it is read again. Behind a sealed
+            // segment nothing else comes, so that it is not read once more.
+            Rewind();
         }
 
         _final = final;
@@ -126,9 +130,26 @@ internal sealed class SegmentReader : IDisposable
                 // What stands behind the last record may be written yet: it is read again.
                 _filled = _taken;
                 _yielded = 0;
+                if (Chain.Sequence > Chain.Whole && IsLookedAtAgain(++_parts))
+                {
+                    // The batch may be cut, and others come in its place.
+                    Rewind();
+                }
+
                 return false;
             }
         }
+    }
+
+    /// <summary>Whether it is time to look again at what was there so often.</summary>
+    private static bool IsLookedAtAgain(int looks) => int.IsPow2(looks) || looks % MostLooks == 0;
+
+    /// <summary>Goes back to the end of the last whole batch, and forgets what was read behind it.</summary>
+    private void Rewind()
+    {
+        _taken -= (int)(Chain.Position - Chain.WholePosition);
+        _filled = _taken;
+        Chain.Rewind();
     }
 
     /// <summary>Has the chain take what is there. Returns how many bytes the next record needs; 0 if it is not to be taken.</summary>
@@ -159,7 +180,7 @@ internal sealed class SegmentReader : IDisposable
                 // A record that was not intact is looked at ever more seldom: it may be long, and it may be torn.
                 _stops = header == _stoppedAt ? _stops + 1 : 1;
                 _stoppedAt = header;
-                return Chain.Sequence < _final || int.IsPow2(_stops) || _stops % MostLooks == 0 ? size : 0;
+                return Chain.Sequence < _final || IsLookedAtAgain(_stops) ? size : 0;
             }
 
             if (Crc32C.Append(0, bytes[RecordHeader.Length..(int)header.Size]) != header.ContentCrc)
@@ -177,6 +198,7 @@ internal sealed class SegmentReader : IDisposable
             _taken += size;
             _yielded += size;
             _stops = 0;
+            _parts = Chain.Sequence > Chain.Whole ? _parts : 0;
         }
     }
 

@@ -300,6 +300,140 @@ public sealed class JournalReaderTests : IDisposable
         Assert.Equal(53, opened.NextSequence);
     }
 
+    /// <summary>A reader takes at most 256 KiB before it asks for a proof; a batch is proven whole.</summary>
+    [Theory]
+    [InlineData(false, FlushGuarantee.Durable)]
+    [InlineData(true, FlushGuarantee.Durable)]
+    [InlineData(false, FlushGuarantee.WriteBehind)]
+    [InlineData(true, FlushGuarantee.WriteBehind)]
+    public async Task ReadAsync_ByFolder_TheLastBatchIsLong_ReturnsIt(bool follow, FlushGuarantee guarantee)
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, new() { FlushGuarantee = guarantee }, _stop);
+        await Journaled.AppendAsync(journal, 3);
+        await journal.AppendBatchAsync([.. Enumerable.Range(3, 3000).Select(n => (ReadOnlyMemory<byte>)Journaled.Record(n))], null, _stop);
+        await journal.SyncAsync();
+        await using IAsyncEnumerator<JournalBatch> batches = JournalReader.Open(_folder).ReadBatchesAsync(0, follow, _stop)
+            .GetAsyncEnumerator(_stop);
+        long next = 0;
+        while (next < 3003)
+        {
+            Assert.True(await GrowingFile.Bounded(batches.MoveNextAsync().AsTask()));
+            foreach (JournalRecord record in batches.Current)
+            {
+                Assert.Equal(next, record.Sequence);
+                Assert.True(record.Span.SequenceEqual(Journaled.Record(next++)));
+            }
+        }
+    }
+
+    /// <summary>The writer was killed, or its device was full, in the midst of a batch. The next opening cuts the batch.</summary>
+    [Theory]
+    [InlineData(1)]
+    [InlineData(200)]
+    public async Task ReadAsync_ByFolder_ABatchIsCutAfterAPartOfItWasRead_GoesOnWithWhatComesInItsPlace(int count)
+    {
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small with { PreallocateSegments = false }, _stop))
+        {
+            await Journaled.AppendAsync(journal, 3);
+            await journal.AppendBatchAsync([new byte[900], new byte[900], new byte[900]], null, _stop);
+        }
+
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        using (FileStream file = new(segment, FileMode.Open))
+        {
+            file.SetLength(file.Length - 500);
+        }
+
+        await using IAsyncEnumerator<JournalBatch> batches = JournalReader.Open(_folder, TimeSpan.FromMilliseconds(1))
+            .ReadBatchesAsync(0, follow: true, _stop).GetAsyncEnumerator(_stop);
+        long next = 0;
+        while (next < 3)
+        {
+            Assert.True(await batches.MoveNextAsync());
+            next = batches.Current.NextSequence;
+        }
+
+        Task<bool> step = batches.MoveNextAsync().AsTask();
+        await Task.Delay(100, _stop);
+        Assert.False(step.IsCompleted);
+        await using Journal opened = await Journal.OpenAsync(_folder, s_small with { PreallocateSegments = false }, _stop);
+        Assert.Equal(3, opened.NextSequence);
+        await Journaled.AppendAsync(opened, count);
+        while (true)
+        {
+            Assert.True(await GrowingFile.Bounded(step));
+            foreach (JournalRecord record in batches.Current)
+            {
+                Assert.Equal(next, record.Sequence);
+                Assert.True(record.Span.SequenceEqual(Journaled.Record(next++)));
+            }
+
+            if (next == 3 + count)
+            {
+                break;
+            }
+
+            step = batches.MoveNextAsync().AsTask();
+        }
+    }
+
+    /// <summary>A reader that has listed the folder before a repair took the segments behind the damage away.</summary>
+    [Fact]
+    public async Task ReadAsync_ByFolder_RepairedBehindWhatWasRead_GoesOn()
+    {
+        await Journaled.MakeAsync(_folder, 150, s_small);
+        string[] segments = Journaled.Segments(_folder);
+        await using IAsyncEnumerator<JournalBatch> batches = JournalReader.Open(_folder).ReadBatchesAsync(0, false, _stop)
+            .GetAsyncEnumerator(_stop);
+        Assert.True(await batches.MoveNextAsync());
+        Journaled.Flip(segments[1], 4096 + 100);
+        JournalRepair repair = await Journal.RepairAsync(_folder, null, _stop);
+        long end = repair.Summary.NextSequence;
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small, _stop))
+        {
+            await Journaled.AppendAsync(journal, 5);
+        }
+
+        long next = batches.Current.NextSequence;
+        while (await batches.MoveNextAsync())
+        {
+            Assert.Equal(next, batches.Current.FirstSequence);
+            next = batches.Current.NextSequence;
+        }
+
+        Assert.Equal(end + 5, next);
+    }
+
+    /// <summary>The writer has begun the next segment and trimmed this one, after the reader has asked for a next one.</summary>
+    [Fact]
+    public async Task ReadAsync_ByFolder_TheSegmentIsRemovedBeforeItIsSynced_GoesOn()
+    {
+        await using (Journal journal = await Journal.OpenAsync(_folder, s_small, _stop))
+        {
+            await Journaled.AppendAsync(journal, 3);
+            await journal.AppendAsync(new byte[s_small.SegmentSize], _stop);
+        }
+
+        // Without the statement at its end, so that nothing proves the last record.
+        string first = Journaled.Segments(_folder)[0];
+        using (FileStream file = new(first, FileMode.Open))
+        {
+            file.SetLength(file.Length - 32);
+        }
+
+        RemovingSource source = new(new FolderSource(_folder, TimeSpan.FromMilliseconds(1)), () => File.Delete(first));
+        List<long> numbers = [];
+        await foreach (JournalBatch batch in JournalCursor.ReadAsync(source, 0, null, follow: false, _stop))
+        {
+            foreach (JournalRecord record in batch)
+            {
+                numbers.Add(record.Sequence);
+            }
+        }
+
+        Assert.Equal([0, 1, 2, 3], numbers);
+    }
+
     /// <summary>Records that nothing proves are shown after a sync by the reader: strace shows it.</summary>
     [Fact]
     public async Task ReadAsync_RecordsThatNobodyHasSynced_AreSyncedBeforeTheyAreShown()
@@ -382,4 +516,38 @@ public sealed class JournalReaderTests : IDisposable
     private IAsyncEnumerable<JournalBatch> Read(Journal journal, bool isByFolder, long from, bool follow)
         => isByFolder ? JournalReader.Open(_folder, TimeSpan.FromMilliseconds(2)).ReadBatchesAsync(from, follow, _stop)
             : journal.ReadBatchesAsync(from, follow, _stop);
+
+    /// <summary>A folder whose segment is removed directly after the second question for a next one.</summary>
+    private sealed class RemovingSource(IJournalSource folder, Action remove) : IJournalSource
+    {
+        private int _asked;
+
+        public SegmentFile[] Segments => folder.Segments;
+
+        public long? Limit => folder.Limit;
+
+        public SegmentFile? NextOf(SegmentFile segment) => folder.NextOf(segment);
+
+        public bool HasNext(SegmentFile segment, long first)
+        {
+            if (++_asked > 2)
+            {
+                return folder.HasNext(segment, first);
+            }
+
+            if (_asked == 2)
+            {
+                remove();
+            }
+
+            return false;
+        }
+
+        public ValueTask WriteOutAsync() => folder.WriteOutAsync();
+
+        public void ThrowIfFailed() => folder.ThrowIfFailed();
+
+        public ValueTask<bool> WaitAsync(long sequence, int looks, CancellationToken cancellationToken)
+            => folder.WaitAsync(sequence, looks, cancellationToken);
+    }
 }

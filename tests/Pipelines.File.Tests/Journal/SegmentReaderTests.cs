@@ -40,6 +40,22 @@ public sealed class SegmentReaderTests : IDisposable
         Assert.InRange(reader.Next, 3, 5);
     }
 
+    /// <summary>The segment is sealed while the caller has a batch, and nothing is read again later.</summary>
+    [Fact]
+    public async Task ReadAsync_ARecordIsHalfReadWhenTheSegmentIsSealed_IsReadAgain()
+    {
+        byte[] whole = await MakeAsync(5, 0xA);
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        byte[] half = [.. whole[..(Start + (2 * Size) + 500)], .. new byte[3 * Size - 500]];
+        await File.WriteAllBytesAsync(segment, half, _stop);
+        using SegmentReader reader = SegmentReader.Open(new SegmentFile(0, segment), 0);
+        Assert.True(await reader.ReadAsync(5, onlyProven: false, _stop));
+        Assert.Equal(2, reader.Next);
+        await File.WriteAllBytesAsync(segment, whole, _stop);
+        Assert.True(await reader.ReadAsync(long.MaxValue, onlyProven: false, _stop));
+        Assert.InRange(reader.Next, 3, 5);
+    }
+
     /// <summary>The journal has failed and was opened again: other records have got the numbers of those not committed.</summary>
     [Theory]
     [InlineData(5)]
