@@ -49,9 +49,6 @@ internal sealed class FolderNames(string path, TimeProvider time)
     // It was listed, and no change can have left no trace.
     private bool _isCertain;
 
-    // How many listings were begun.
-    private int _begun;
-
     // When the last listing was over, and how long after that the next one begins at the earliest.
     private long _listedAt;
     private TimeSpan _pause;
@@ -111,14 +108,13 @@ internal sealed class FolderNames(string path, TimeProvider time)
 
     /// <summary>Lists the folder if it has changed. Returns whether it was listed.</summary>
     /// <param name="isSure">
-    /// Whether to list it also if a change may have left no trace, and without a pause. A listing that somebody has begun since is as good.
+    /// Whether to list it also if a change may have left no trace, and without a pause.
     /// </param>
     internal bool Look(bool isSure)
     {
-        int begun = Volatile.Read(ref _begun);
         lock (_lock)
         {
-            return !(isSure && _begun != begun && Failure is null) && LookLocked(isSure);
+            return LookLocked(isSure);
         }
     }
 
@@ -177,7 +173,6 @@ internal sealed class FolderNames(string path, TimeProvider time)
             return false;
         }
 
-        _begun++;
         Exception? denied = null;
         string[] names = [];
         try
