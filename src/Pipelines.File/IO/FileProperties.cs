@@ -60,7 +60,7 @@ internal readonly partial struct FileProperties
     /// <exception cref="IOException">The system does not report the length.</exception>
     internal static FileProperties Of(SafeFileHandle handle, string? path)
         => OperatingSystem.IsLinux() ? OfLinux(handle, path) : OperatingSystem.IsWindows() ? OfWindows(handle, path, WindowsCalls.Default)
-            : OfAny(handle);
+            : OfAny(handle, path);
 
     /// <summary>The path of an open file (proc_pid_fd(5)); <see langword="null"/> if the system does not report it.</summary>
     internal static string? PathOf(SafeFileHandle handle)
@@ -84,7 +84,7 @@ internal readonly partial struct FileProperties
     [SkipLocalsInit]
     [SupportedOSPlatform("linux")]
     private static FileProperties OfLinux(SafeFileHandle handle, string? path)
-        => FileStatus.TryGet(handle, Wanted, out Libc.FileStatus status) ? Of(handle, status, path) : OfAny(handle);
+        => FileStatus.TryGet(handle, Wanted, out Libc.FileStatus status) ? Of(handle, status, path) : OfAny(handle, path);
 
     /// <summary>From what statx(2) tells of the open file (<see cref="Wanted"/>).</summary>
     [SupportedOSPlatform("linux")]
@@ -121,7 +121,7 @@ internal readonly partial struct FileProperties
     private static bool IsPseudoFile(long fileSystem, long length)
         => (length == 0 || length == Environment.SystemPageSize) && Array.IndexOf(s_pseudoFileSystems, fileSystem) >= 0;
 
-    private static FileProperties OfAny(SafeFileHandle handle)
+    private static FileProperties OfAny(SafeFileHandle handle, string? path)
     {
         try
         {
@@ -138,6 +138,10 @@ internal readonly partial struct FileProperties
         catch (NotSupportedException)
         {
             return default;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            throw FileErrors.WithPath(e, path);
         }
     }
 }

@@ -207,7 +207,14 @@ public sealed class SystemCallSweepTests : IDisposable
         File.SetLastWriteTimeUtc(Path.Combine(folder, "source"), DateTime.UnixEpoch.AddDays(1));
         await File.WriteAllTextAsync(Path.Combine(folder, "log"), "one\ntwo\nthree\n", _stop);
         supervisor.Arm(call, number, error);
-        return await AskAsync(child, operation);
+        try
+        {
+            return await AskAsync(child, operation);
+        }
+        catch (TimeoutException e)
+        {
+            throw new TimeoutException($"{operation} does not end: call {call}, {number}, errno {error}", e);
+        }
     }
 
     private async Task<string> AskAsync(Process child, string command)

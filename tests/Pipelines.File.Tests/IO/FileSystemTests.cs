@@ -68,6 +68,49 @@ public sealed class FileSystemTests : IDisposable
         Assert.True(isRead == (status == 0), output + error);
     }
 
+    /// <summary>The runtime asks its switch where the variable says neither yes nor no.</summary>
+    [Theory]
+    [InlineData("1", false, true)]
+    [InlineData("0", true, false)]
+    [InlineData("false", true, false)]
+    [InlineData("", true, true)]
+    [InlineData("off", true, true)]
+    [InlineData("off", false, false)]
+    public async Task Create_OfAFileThatSomebodyHasAlone_AsksTheRuntimesSwitchLast(string variable, bool isOff, bool isRead)
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        Assert.SkipWhen(ChildProcess.IsSelfContained, "A runtime that comes with its program takes no other configuration.");
+        const string Name = "Pipelines.File.Child.runtimeconfig.json";
+        const string Properties = "\"configProperties\": {";
+        string given = await File.ReadAllTextAsync(Path.Combine(AppContext.BaseDirectory, Name), TestContext.Current.CancellationToken);
+        Assert.Contains(Properties, given, StringComparison.Ordinal);
+        string configuration = _folder.File(Name, System.Text.Encoding.UTF8.GetBytes(given.Replace(
+            Properties, $"{Properties} \"System.IO.DisableFileLocking\": {(isOff ? "true" : "false")},", StringComparison.Ordinal)));
+        string path = _folder.File("f", []);
+        using SafeFileHandle alone = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
+        (int status, string output, string error) = await ChildProcess.RunAsync(
+            $"DOTNET_SYSTEM_IO_DISABLEFILELOCKING='{variable}' "
+            + ChildProcess.Command("read", path, "512").Replace(
+                "dotnet ", $"dotnet exec --runtimeconfig '{configuration}' ", StringComparison.Ordinal));
+        Assert.True(isRead == (status == 0), output + error);
+    }
+
+    /// <summary>A sandbox that refuses all of them: the file was opened by the library, so the runtime does not know its name.</summary>
+    [Theory]
+    [InlineData("EPERM", "UnauthorizedAccessException")]
+    [InlineData("ENOSYS", "IOException")]
+    public async Task Create_OfAFileThatNoCallDescribes_ThrowsAndNamesTheFile(string errno, string type)
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        string path = _folder.File("f", [1, 2, 3]);
+        (int status, string output, string error) = await ChildProcess.RunAsync($"strace -f -o /dev/null -P '{path}' "
+            + $"-e trace=statx,newfstatat,fstat -e inject=statx,newfstatat,fstat:error={errno} {ChildProcess.Command("read", path, "4096")}");
+        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
+        Assert.True(status == 3, output + error);
+        Assert.Contains($"failed {type}", output, StringComparison.Ordinal);
+        Assert.Contains(path, output, StringComparison.Ordinal);
+    }
+
     /// <summary>On SMB such a lock makes the journal's writer fail for good.</summary>
     [Fact]
     public async Task ReadBatchesAsync_OfAJournal_TakesNoLockOfASegment()

@@ -7,11 +7,14 @@ namespace Pipelines.File.IO;
 [SupportedOSPlatform("linux")]
 internal static class ReadOpening
 {
-    // The runtime's own switch.
+    // The runtime's own switch: the variable, unless it says neither yes nor no.
     private static readonly bool s_takesLocks
-        = Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING") is { Length: > 0 } text
-            ? text != "1" && !text.Equals("true", StringComparison.OrdinalIgnoreCase)
-            : !AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isOff) || !isOff;
+        = Environment.GetEnvironmentVariable("DOTNET_SYSTEM_IO_DISABLEFILELOCKING")?.ToUpperInvariant() switch
+        {
+            "1" or "TRUE" => false,
+            "0" or "FALSE" => true,
+            _ => !AppContext.TryGetSwitch("System.IO.DisableFileLocking", out bool isOff) || !isOff,
+        };
 
     /// <summary>Opens the file; <see langword="null"/> if the runtime has to: for what is rare, and to say what is wrong.</summary>
     /// <param name="file">The file.</param>

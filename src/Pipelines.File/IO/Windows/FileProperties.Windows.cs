@@ -21,7 +21,7 @@ internal readonly partial struct FileProperties
         bool isDevice = path is not null && OverlappedOpening.IsDevice(path);
         try
         {
-            FileProperties properties = OfAny(handle);
+            FileProperties properties = OfAny(handle, path);
             return properties with
             {
                 IsRegular = properties.IsRegular && !isDevice,
