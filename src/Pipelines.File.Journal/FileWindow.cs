@@ -4,7 +4,7 @@ using Microsoft.Win32.SafeHandles;
 namespace Pipelines.File;
 
 /// <summary>Reads a file from front to back through memory that does not grow, however long a record is. Its calls wait.</summary>
-internal sealed class FileWindow(SafeFileHandle handle, CancellationToken cancellationToken) : IDisposable
+internal sealed class FileWindow(SafeFileHandle handle, SegmentFile file, CancellationToken cancellationToken) : IDisposable
 {
     private const int Size = 256 * 1024;
 
@@ -21,7 +21,7 @@ internal sealed class FileWindow(SafeFileHandle handle, CancellationToken cancel
         {
             cancellationToken.ThrowIfCancellationRequested();
             _start = position;
-            _length = SegmentFile.Read(handle, _bytes.AsSpan(0, Size), position);
+            _length = file.Read(handle, _bytes.AsSpan(0, Size), position);
         }
 
         return _bytes.AsSpan((int)(position - _start), (int)(_start + _length - position));

@@ -127,25 +127,25 @@ public sealed partial class Journal
             else
             {
                 // No more of it: what is written meanwhile behind a place that was copied already would be a gap, which is damage.
-                CopyBeginning(segment.Path, copy, length, cancellationToken);
+                CopyBeginning(segment, copy, length, cancellationToken);
             }
         }
 
         FileSync.FlushFolder(folder);
     }
 
-    private static void CopyBeginning(string path, string copy, long length, CancellationToken cancellationToken)
+    private static void CopyBeginning(SegmentFile segment, string copy, long length, CancellationToken cancellationToken)
     {
-        using SafeFileHandle source = SegmentFile.OpenToRead(path);
+        using SafeFileHandle source = SegmentFile.OpenToRead(segment.Path);
         using SafeFileHandle target = System.IO.File.OpenHandle(copy, FileMode.CreateNew, FileAccess.ReadWrite);
         byte[] buffer = new byte[BackupBufferSize];
         for (long position = 0; position < length;)
         {
             cancellationToken.ThrowIfCancellationRequested();
-            int read = SegmentFile.Read(source, buffer.AsSpan(0, (int)Math.Min(buffer.Length, length - position)), position);
+            int read = segment.Read(source, buffer.AsSpan(0, (int)Math.Min(buffer.Length, length - position)), position);
             if (read == 0)
             {
-                throw new IOException($"The segment has become shorter while it was copied: '{path}'");
+                throw new IOException($"The segment has become shorter while it was copied: '{segment.Path}'");
             }
 
             SegmentFile.Write(target, buffer.AsSpan(0, read), position, copy);

@@ -61,16 +61,29 @@ internal sealed record SegmentFile(long First, string Path)
     }
 
     /// <summary>Reads bytes. Returns how many there are: fewer only at the end of the file. One call may return fewer.</summary>
-    internal static int Read(SafeFileHandle handle, Span<byte> bytes, long position)
+    internal int Read(SafeFileHandle handle, Span<byte> bytes, long position)
     {
-        int length = 0;
-        while (length < bytes.Length && RandomAccess.Read(handle, bytes[length..], position + length) is > 0 and int more)
+        try
         {
-            length += more;
-        }
+            int length = 0;
+            while (length < bytes.Length && RandomAccess.Read(handle, bytes[length..], position + length) is > 0 and int more)
+            {
+                length += more;
+            }
 
-        return length;
+            return length;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            throw Named(e);
+        }
     }
+
+    /// <summary>An error that names the segment: <see cref="RandomAccess"/> does not know the path of <see cref="OpenToRead"/>.</summary>
+    internal Exception Named(Exception error)
+        => error.Message.Contains(Path, StringComparison.Ordinal) ? error
+            : error is UnauthorizedAccessException ? new UnauthorizedAccessException($"Access to the path '{Path}' is denied.", error)
+            : new IOException($"{error.Message} : '{Path}'", error) { HResult = error.HResult };
 
     /// <summary>
     /// Writes bytes. For a file that may not be that long (EFBIG) <see cref="RandomAccess"/> blames an argument, and names no file.

@@ -87,7 +87,7 @@ internal sealed record SegmentHeader(
     private static SegmentHeader Read(SafeFileHandle handle, SegmentFile segment)
     {
         byte[] bytes = new byte[JournalFormat.HeaderLength];
-        int read = SegmentFile.Read(handle, bytes, 0);
+        int read = segment.Read(handle, bytes, 0);
         if (!bytes.AsSpan().StartsWith(JournalFormat.Magic))
         {
             throw Invalid("This is no segment of a journal: it does not begin as one.");

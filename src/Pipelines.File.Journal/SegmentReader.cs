@@ -79,7 +79,7 @@ internal sealed class SegmentReader : IDisposable
         SafeFileHandle handle = SegmentHeader.Open(file, out SegmentHeader header);
         try
         {
-            return new SegmentReader(handle, file, header, SegmentSeek.Find(handle, header, from));
+            return new SegmentReader(handle, file, header, SegmentSeek.Find(handle, file, header, from));
         }
         catch
         {
@@ -224,10 +224,17 @@ internal sealed class SegmentReader : IDisposable
         MakeRoom(length);
         Memory<byte> room = _buffer.AsMemory(_filled, length);
         long position = Chain.Position + (_filled - _taken);
-        int read = length <= MostInline ? RandomAccess.Read(_handle, room.Span, position)
-            : await RandomAccess.ReadAsync(_handle, room, position, cancellationToken).ConfigureAwait(false);
-        _filled += read;
-        return read > 0;
+        try
+        {
+            int read = length <= MostInline ? RandomAccess.Read(_handle, room.Span, position)
+                : await RandomAccess.ReadAsync(_handle, room, position, cancellationToken).ConfigureAwait(false);
+            _filled += read;
+            return read > 0;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            throw File.Named(e);
+        }
     }
 
     /// <summary>Has room behind what was read. What is kept is what was not returned, so nobody has the rest any more.</summary>

@@ -15,14 +15,14 @@ internal static class SegmentSeek
     /// A chain that begins with a record, or before it. All records before the chain are on the device: one that a power failure has torn
     /// is cut by the next opening, with all behind it, so none is to be read from behind it.
     /// </summary>
-    internal static RecordChain Find(SafeFileHandle handle, SegmentHeader header, long from)
+    internal static RecordChain Find(SafeFileHandle handle, SegmentFile file, SegmentHeader header, long from)
     {
-        RecordChain chain = FindNear(handle, header, from, out long proven);
-        return proven < chain.Sequence ? FindNear(handle, header, proven, out _) : chain;
+        RecordChain chain = FindNear(handle, file, header, from, out long proven);
+        return proven < chain.Sequence ? FindNear(handle, file, header, proven, out _) : chain;
     }
 
     /// <summary>A chain that begins with a record, or not far before it, and what its first header says is on the device.</summary>
-    private static RecordChain FindNear(SafeFileHandle handle, SegmentHeader header, long from, out long proven)
+    private static RecordChain FindNear(SafeFileHandle handle, SegmentFile file, SegmentHeader header, long from, out long proven)
     {
         long low = JournalFormat.HeaderLength;
         long high = RandomAccess.GetLength(handle);
@@ -34,7 +34,7 @@ internal static class SegmentSeek
         {
             bytes = bytes.Length == 0 ? new byte[MostAtOnce] : bytes;
             long middle = (low + ((high - low) / 2)) & ~7L;
-            if (FirstIn(bytes.AsSpan(0, SegmentFile.Read(handle, bytes, middle)), middle, seed) is not (long position, RecordHeader found))
+            if (FirstIn(bytes.AsSpan(0, file.Read(handle, bytes, middle)), middle, seed) is not (long position, RecordHeader found))
             {
                 // The end of what was written, or a long record.
                 high = middle;

@@ -25,7 +25,7 @@ internal sealed record SegmentState(
         SafeFileHandle handle, SegmentFile file, SegmentHeader header, RecordChain chain, Action<long>? onRead,
         CancellationToken cancellationToken)
     {
-        using FileWindow window = new(handle, cancellationToken);
+        using FileWindow window = new(handle, file, cancellationToken);
         Queue<(long Sequence, long Position)> unproven = new();
         while (TakeNext(window, chain, unproven, onRead))
         {
@@ -55,7 +55,7 @@ internal sealed record SegmentState(
             try
             {
                 using SafeFileHandle handle = SegmentHeader.Open(last, out SegmentHeader header);
-                return Read(handle, last, header, SegmentSeek.Find(handle, header, long.MaxValue), null, cancellationToken);
+                return Read(handle, last, header, SegmentSeek.Find(handle, last, header, long.MaxValue), null, cancellationToken);
             }
             catch (FileNotFoundException) when (last != missing)
             {

@@ -20,7 +20,7 @@ internal readonly record struct SegmentTail(long Length, long Proven)
     internal static SegmentTail Read(SegmentFile file, uint seed, long end, long next, CancellationToken cancellationToken)
     {
         using SafeFileHandle handle = SegmentFile.OpenToRead(file.Path);
-        using FileWindow window = new(handle, cancellationToken);
+        using FileWindow window = new(handle, file, cancellationToken);
         long mostRecords = ((RandomAccess.GetLength(handle) - end) / RecordHeader.Length) + 1;
         long length = 0;
         long proven = 0;

@@ -63,28 +63,41 @@ internal static class LogContent
 
     /// <summary>Reads bytes of a file. Returns their number, which is less at its end.</summary>
     /// <exception cref="IOException">They cannot be read: whether they are those that were read before is unknown.</exception>
-    internal static int Read(SafeFileHandle file, long offset, Span<byte> bytes)
+    /// <exception cref="UnauthorizedAccessException">The same.</exception>
+    internal static int Read(SafeFileHandle file, string path, long offset, Span<byte> bytes)
     {
-        int length = 0;
-        for (int read = 1; read > 0 && length < bytes.Length; length += read)
+        try
         {
-            read = RandomAccess.Read(file, bytes[length..], offset + length);
-        }
+            int length = 0;
+            for (int read = 1; read > 0 && length < bytes.Length; length += read)
+            {
+                read = RandomAccess.Read(file, bytes[length..], offset + length);
+            }
 
-        return length;
+            return length;
+        }
+        catch (UnauthorizedAccessException e)
+        {
+            // RandomAccess does not know the path of a file that SharedFile has opened.
+            throw new UnauthorizedAccessException($"Access to the path '{path}' is denied.", e);
+        }
+        catch (IOException e) when (!e.Message.Contains(path, StringComparison.Ordinal))
+        {
+            throw new IOException($"{e.Message} : '{path}'", e) { HResult = e.HResult };
+        }
     }
 
     /// <summary>
     /// Returns the offset of the last lines that have a line end; 0 if there are fewer. Bytes after the last line feed are the beginning of
     /// a line, which does not count.
     /// </summary>
-    internal static long FindLastLines(SafeFileHandle file, long end, long count)
+    internal static long FindLastLines(SafeFileHandle file, string path, long end, long count)
     {
         byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
         for (; end > 0 && count >= 0; end = count >= 0 ? Math.Max(0, end - BlockSize) : end)
         {
             long start = Math.Max(0, end - BlockSize);
-            Span<byte> rest = block.AsSpan(0, Read(file, start, block.AsSpan(0, (int)(end - start))));
+            Span<byte> rest = block.AsSpan(0, Read(file, path, start, block.AsSpan(0, (int)(end - start))));
             while (count >= 0 && rest.LastIndexOf((byte)'\n') is int index and >= 0)
             {
                 count--;

@@ -115,7 +115,7 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     internal byte[] ReadBeginning()
     {
         Span<byte> first = stackalloc byte[LogContent.MaxKnown];
-        return [.. first[..LogContent.Read(Handle, 0, first)]];
+        return [.. first[..LogContent.Read(Handle, Name.Path, 0, first)]];
     }
 
     /// <summary>
@@ -148,7 +148,7 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     internal bool Holds(long offset, ReadOnlySpan<byte> last)
     {
         Span<byte> now = stackalloc byte[LogContent.MaxKnown];
-        return now[..LogContent.Read(Handle, offset - last.Length, now[..last.Length])].SequenceEqual(last);
+        return now[..LogContent.Read(Handle, Name.Path, offset - last.Length, now[..last.Length])].SequenceEqual(last);
     }
 
     /// <summary>The end of the hole at an offset (lseek(2)); the offset if there is none, or the system does not tell.</summary>
@@ -189,8 +189,8 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     internal int ReadBefore(long offset, Span<byte> last, out uint beginning)
     {
         int wanted = (int)Math.Min(offset, LogContent.MaxKnown);
-        beginning = LogContent.HashOfBeginning(last[..LogContent.Read(Handle, 0, last[..wanted])]);
-        return LogContent.Read(Handle, offset - wanted, last[..wanted]);
+        beginning = LogContent.HashOfBeginning(last[..LogContent.Read(Handle, Name.Path, 0, last[..wanted])]);
+        return LogContent.Read(Handle, Name.Path, offset - wanted, last[..wanted]);
     }
 
     public void Dispose() => file.Dispose();

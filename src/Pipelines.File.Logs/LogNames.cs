@@ -347,7 +347,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             opened[^1].Beginning = isCopied ? opened[^1].ReadBeginning() : null;
             if (isStart && !isLate && options.LastLines is { } count)
             {
-                opened[^1].Offset = LogContent.FindLastLines(opened[^1].Handle, opened[^1].Length, count);
+                opened[^1].Offset = LogContent.FindLastLines(opened[^1].Handle, named.Path, opened[^1].Length, count);
             }
         }
 

@@ -86,7 +86,7 @@ public sealed partial class SharedFile
         public override int Read(Span<byte> buffer)
         {
             ObjectDisposedException.ThrowIf(Volatile.Read(ref file._isDisposed) != 0, file);
-            int read = RandomAccess.Read(file.Handle, buffer[..Within(buffer.Length, Position)], Position);
+            int read = file._file.ReadHere(buffer[..Within(buffer.Length, Position)], Position);
             Position += read;
             return read;
         }

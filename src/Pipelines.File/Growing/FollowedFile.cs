@@ -369,7 +369,8 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
         }
         catch (Exception e) when (e is ObjectDisposedException or IOException or UnauthorizedAccessException)
         {
-            return long.MaxValue;
+            // Where a sandbox refuses fstat(2), reads would find the end again and again, without a pause.
+            return FileStatus.Ask(Handle)?.Length ?? long.MaxValue;
         }
     }
 

@@ -78,6 +78,21 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>Whether nothing can come behind the offset, so that a read that reaches it has found the end.</summary>
     internal virtual bool EndsAt(long offset) => false;
 
+    /// <summary>
+    /// Reads by one call of the runtime's, which does not know the path of a file that the library has opened itself: errors name it.
+    /// </summary>
+    internal int ReadHere(Span<byte> bytes, long offset)
+    {
+        try
+        {
+            return RandomAccess.Read(Handle, bytes, offset);
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException)
+        {
+            throw FileErrors.WithPath(e, Path);
+        }
+    }
+
     /// <summary>Rents a request for this file. Whoever rents it calls <see cref="Return"/>.</summary>
     internal virtual FileRequest Rent() => FileRequest.Rent();
 

@@ -53,7 +53,7 @@ public static class FilePartitions
             if (target > offset)
             {
                 // Search from the byte before: a line may end exactly at the target.
-                long end = i == count ? length : LineSearch.FindEnd(file.Handle, target - 1, length, separator);
+                long end = i == count ? length : LineSearch.FindEnd(file, target - 1, length, separator);
                 ranges.Add(new FileRange(offset, end - offset));
                 offset = end;
             }

@@ -156,7 +156,7 @@ public sealed partial class FilePipeReader
         OpenedFile file = LineSearch.Open(FileOf(fullPath, options));
         try
         {
-            long offset = LineSearch.FindLastLines(file.Handle, file.Properties.Length, count);
+            long offset = LineSearch.FindLastLines(file, file.Properties.Length, count);
             return Create(file, options.With(offset, options.Length), leaveOpen: false, isOpenedByPath: true);
         }
         catch

@@ -33,13 +33,13 @@ internal static class LineSearch
     /// Returns the offset after the first separator at or after <paramref name="offset"/>; <paramref name="length"/> if there is none
     /// before that.
     /// </summary>
-    internal static long FindEnd(SafeFileHandle handle, long offset, long length, byte separator)
+    internal static long FindEnd(OpenedFile file, long offset, long length, byte separator)
     {
         byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
         int index = -1;
         while (offset < length && index < 0)
         {
-            int read = RandomAccess.Read(handle, block.AsSpan(0, (int)Math.Min(BlockSize, length - offset)), offset);
+            int read = file.ReadHere(block.AsSpan(0, (int)Math.Min(BlockSize, length - offset)), offset);
             index = block.AsSpan(0, read).IndexOf(separator);
 
             // 0 bytes: the file has become shorter.
@@ -51,14 +51,14 @@ internal static class LineSearch
     }
 
     /// <summary>Returns the offset of the last lines. Bytes after the last line feed count as a line.</summary>
-    internal static long FindLastLines(SafeFileHandle handle, long length, long count)
-        => count == 0 || length == 0 ? length : FindLineFeedFromEnd(handle, length - 1, count);
+    internal static long FindLastLines(OpenedFile file, long length, long count)
+        => count == 0 || length == 0 ? length : FindLineFeedFromEnd(file, length - 1, count);
 
     /// <summary>
     /// Returns the offset after the <paramref name="count"/>th line feed, counted backwards from <paramref name="end"/>; 0 if there are
     /// fewer.
     /// </summary>
-    private static long FindLineFeedFromEnd(SafeFileHandle handle, long end, long count)
+    private static long FindLineFeedFromEnd(OpenedFile file, long end, long count)
     {
         byte[] block = ArrayPool<byte>.Shared.Rent(BlockSize);
         while (end > 0 && count != 0)
@@ -68,7 +68,7 @@ internal static class LineSearch
             for (int next = 1; next > 0 && read < end - start; read += next)
             {
                 // A file system may return fewer bytes than there are.
-                next = RandomAccess.Read(handle, block.AsSpan(read, (int)(end - start) - read), start + read);
+                next = file.ReadHere(block.AsSpan(read, (int)(end - start) - read), start + read);
             }
 
             Span<byte> rest = block.AsSpan(0, read);

@@ -1,6 +1,7 @@
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
+using Pipelines.File.Lines;
 
 namespace FilePipelinesTests;
 
@@ -104,11 +105,31 @@ public sealed class FileSystemTests : IDisposable
         ChildProcess.SkipUnlessLinux("strace");
         string path = _folder.File("f", [1, 2, 3]);
         (int status, string output, string error) = await ChildProcess.RunAsync($"strace -f -o /dev/null -P '{path}' "
-            + $"-e trace=statx,newfstatat,fstat -e inject=statx,newfstatat,fstat:error={errno} {ChildProcess.Command("read", path, "4096")}");
+            + $"-e trace=statx,newfstatat,fstat -e inject=statx,newfstatat,fstat:error={errno} "
+            + ChildProcess.Command("read", path, "4096"));
         Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
         Assert.True(status == 3, output + error);
         Assert.Contains($"failed {type}", output, StringComparison.Ordinal);
         Assert.Contains(path, output, StringComparison.Ordinal);
+    }
+
+    /// <summary>The runtime knows no path of a handle that it did not open.</summary>
+    [Fact]
+    public void FindEnd_InAFileThatCannotBeRead_ThrowsAndNamesTheFile()
+    {
+        // Nothing is mapped at address 0: EIO.
+        const string Memory = "/proc/self/mem";
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux has such a file.");
+        OpenedFile file = FileOpening.Open(new FileToOpen(Memory, FileMode.Open, FileAccess.Read, FileShare.ReadWrite));
+        try
+        {
+            IOException error = Assert.Throws<IOException>(() => LineSearch.FindEnd(file, 0, 100, (byte)'\n'));
+            Assert.Contains(Memory, error.Message, StringComparison.Ordinal);
+        }
+        finally
+        {
+            file.Release(closeHandle: true);
+        }
     }
 
     /// <summary>On SMB such a lock makes the journal's writer fail for good.</summary>

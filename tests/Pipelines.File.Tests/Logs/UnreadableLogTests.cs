@@ -345,12 +345,15 @@ public sealed class UnreadableLogTests : IDisposable
         }
     }
 
+    /// <summary>As a file that the library has opened, the handle does not know its path.</summary>
     [Fact]
-    public void Read_BytesThatCannotBeRead_AreNotTakenForOthers()
+    public void Read_BytesThatCannotBeRead_AreNotTakenForOthersAndTheFileIsNamed()
     {
         string path = _folder.File("log", "1\n"u8.ToArray());
         using Microsoft.Win32.SafeHandles.SafeFileHandle file = File.OpenHandle(path, FileMode.Open, FileAccess.Write);
-        Assert.ThrowsAny<Exception>(() => LogContent.Read(file, 0, new byte[2]));
+        using Microsoft.Win32.SafeHandles.SafeFileHandle nameless = new(file.DangerousGetHandle(), ownsHandle: false);
+        Exception error = Assert.ThrowsAny<Exception>(() => LogContent.Read(nameless, path, 0, new byte[2]));
+        Assert.Contains(path, error.Message, StringComparison.Ordinal);
     }
 
     /// <summary>A folder that cannot be listed, though it may be there: the name that its link leads to is too long.</summary>
