@@ -33,7 +33,7 @@ public sealed record JournalOptions
 
     /// <summary>
     /// The folder of a journal that <see cref="JournalServiceCollectionExtensions.AddJournal"/> adds; <see langword="null"/>, the default,
-    /// means the journal's name. <see cref="Journal.OpenAsync"/> is told the folder, and does not look at it.
+    /// means the journal's name. <see cref="Journal.OpenAsync"/> has a parameter for the folder, and ignores this.
     /// </summary>
     public string? Folder { get; set; }
 

@@ -46,8 +46,8 @@ public sealed class LogFollowerOptions
     public TimeSpan QuietTime { get; init; } = TimeSpan.FromSeconds(1);
 
     /// <summary>
-    /// How often the follower looks whether a log was rotated, or a new one has come, and at a log itself if the system does not report its
-    /// growth. 250 ms by default; 1 ms to 1 day.
+    /// How often the follower polls for rotations and for new logs, and polls a log itself if the system does not report its growth. 250 ms
+    /// by default; 1 ms to 1 day.
     /// </summary>
     public TimeSpan FollowInterval { get; init; } = TimeSpan.FromMilliseconds(250);
 
@@ -88,7 +88,7 @@ public sealed class LogFollowerOptions
     public Action<string, Exception>? OnUnreadable { get; init; }
 
     /// <summary>
-    /// The clock for all waits; that of the system by default. Where the system does not report changes, a file that grows is looked at by
+    /// The clock for all waits; that of the system by default. Where the system does not report changes, a file that grows is polled by
     /// the clock of the system.
     /// </summary>
     public TimeProvider TimeProvider { get; init; } = TimeProvider.System;

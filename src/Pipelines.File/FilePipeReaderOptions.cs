@@ -100,7 +100,7 @@ public sealed class FilePipeReaderOptions
     public bool Follow { get; init; }
 
     /// <summary>
-    /// How often the reader looks at a followed file when the system does not report changes: on network file systems, if no inotify watch
+    /// How often the reader polls a followed file when the system does not report changes: on network file systems, if no inotify watch
     /// is left (/proc/sys/fs/inotify/max_user_watches), and on systems other than Linux. 250 ms by default; 1 ms to 1 day. On Linux the
     /// reader notices growth at once. It checks the name every four intervals, and so notices that a folder above the file was renamed.
     /// </summary>

@@ -42,8 +42,8 @@ public sealed class ResumableUploadOptions
 
     /// <summary>
     /// The maximum number of bytes of all uploads together that are not finished, by the lengths that they have announced, or by what has
-    /// come of those that have not told theirs; <see langword="null"/>, the default, sets no limit. An upload beyond it gets 507, and
-    /// clients try again later. Each process counts its own uploads at once, and those of others when it looks through the folder: at the
+    /// come of those that have announced none; <see langword="null"/>, the default, sets no limit. An upload beyond it gets 507, and
+    /// clients try again later. Each process counts its own uploads at once, and those of others when it sweeps the folder: at the
     /// start, every hour, and when it has refused one.
     /// </summary>
     public long? MaxTotalLength { get; set; }
@@ -80,7 +80,7 @@ public sealed class ResumableUploadOptions
     /// <summary>
     /// Tells the folder of a request, in the place of <see cref="Folder"/>, where the pattern has parameters; <see langword="null"/>, its
     /// result, means 404. Nothing of it may come from the client unchecked. Limits hold for each folder by itself, and only folders that a
-    /// request was for since the start are looked through for expired uploads. <see langword="null"/> by default.
+    /// request was for since the start are swept for expired uploads. <see langword="null"/> by default.
     /// </summary>
     public Func<HttpContext, string?>? FolderOf { get; set; }
 
@@ -98,13 +98,13 @@ public sealed class ResumableUploadOptions
     public TimeSpan IdleTimeout { get; set; } = TimeSpan.FromMinutes(1);
 
     /// <summary>
-    /// Whether the header X-HTTP-Method-Override of a POST is obeyed, as tus asks for; <see langword="true"/> by default. Turn it off if a
+    /// Whether the header X-HTTP-Method-Override of a POST is obeyed, as tus requires; <see langword="true"/> by default. Turn it off if a
     /// proxy in front of the application judges requests by their method.
     /// </summary>
     public bool AllowMethodOverride { get; set; } = true;
 
     /// <summary>
-    /// Whether the bytes up to an offset are on the device when a client is told the offset, and content and name of a finished upload when
+    /// Whether the bytes up to an offset are on the device when a client gets the offset, and content and name of a finished upload when
     /// it is acknowledged; <see langword="false"/> by default. Otherwise a power failure may lose bytes that a client does not send again.
     /// A process that is killed loses none of them in either case.
     /// </summary>
@@ -124,7 +124,7 @@ public sealed class ResumableUploadOptions
 
     /// <summary>
     /// Called for each request that means an upload, also for the creation, before anything is done; <see langword="null"/> by default.
-    /// <see cref="ResumableUploadRequest.Operation"/> tells what is wanted. It may refuse that (<see
+    /// <see cref="ResumableUploadRequest.Operation"/> is what is wanted. It may refuse that (<see
     /// cref="ResumableUploadRequest.Refuse"/>, or a <see cref="BadHttpRequestException"/>).
     /// </summary>
     public Func<ResumableUploadRequest, CancellationToken, ValueTask>? OnRequestAsync { get; set; }
@@ -138,7 +138,7 @@ public sealed class ResumableUploadOptions
     public Func<UploadInspection, CancellationToken, ValueTask<bool>>? InspectAsync { get; set; }
 
     /// <summary>
-    /// Called with each whole upload, before the client is told that it is; <see langword="null"/>, the default, lets it stay in
+    /// Called with each whole upload, before the client learns that it is; <see langword="null"/>, the default, lets it stay in
     /// <see cref="Folder"/>, under its <see cref="ResumableUpload.Id"/>. What it does not save (<see cref="CompletedUpload.SaveAsync"/>) is
     /// removed after it. If it throws, or the process is killed, it is called again when the client goes on. A
     /// <see cref="BadHttpRequestException"/> with a status of 400 to 499 refuses the upload, which is removed. Of
