@@ -93,6 +93,9 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
 
     internal OpenedFile OpenedFile => _file.Opened;
 
+    /// <summary>Whether a flush has to wait, as far as its caller can tell without the lock.</summary>
+    internal bool IsBehind => _queue.Advanced - _queue.Written >= _options.PauseWriterThreshold;
+
     private bool IsCompleted => _queue.IsCompleted;
 
     /// <summary>Returns memory for the next bytes. Write into it, and then call <see cref="Advance"/>.</summary>

@@ -47,12 +47,7 @@ public sealed partial class FileBufferingPipe
         bool isToName;
         lock (_gate)
         {
-            ThrowIfNotKeptLocked();
-            if (_error is { } error)
-            {
-                ExceptionDispatchInfo.Throw(error);
-            }
-
+            ThrowIfNotWholeLocked();
             if (!_isWriterCompleted)
             {
                 throw new InvalidOperationException("The pipe can be saved when its writer is completed.");
@@ -66,6 +61,12 @@ public sealed partial class FileBufferingPipe
         if (isToName)
         {
             await _ending.ConfigureAwait(false);
+            lock (_gate)
+            {
+                // The last write may have failed.
+                ThrowIfNotWholeLocked();
+            }
+
             await CompleteFileAsync().ConfigureAwait(false);
             SafeFileHandle handle = _file.Opened.Handle;
             if (await WaitingThreads.Syncs.RunAsync(() => ReplacementFile.TryName(handle, path, replaces, _calls))
@@ -90,11 +91,20 @@ public sealed partial class FileBufferingPipe
         await writer.CompleteAsync().ConfigureAwait(false);
     }
 
-    /// <summary>Writes to the file what is in memory only.</summary>
+    private void ThrowIfNotWholeLocked()
+    {
+        ThrowIfNotKeptLocked();
+        if (_error is { } error)
+        {
+            ExceptionDispatchInfo.Throw(error);
+        }
+    }
+
+    /// <summary>Writes to the file what is in memory only. If that fails, the pipe has all bytes as before.</summary>
     private async ValueTask CompleteFileAsync()
     {
         FilePipeWriter writer = FilePipeWriter.Create(
-            new SpillFile(_file.Opened, this), new FilePipeWriterOptions(), leaveOpen: true, isOpenedByPath: true);
+            new SpillFile(_file.Opened, pipe: null), new FilePipeWriterOptions(), leaveOpen: true, isOpenedByPath: true);
         await using ConfiguredAsyncDisposable disposed = writer.ConfigureAwait(false);
         Stream bytes = AsStream();
         while (bytes.Position < _memoryEnd)

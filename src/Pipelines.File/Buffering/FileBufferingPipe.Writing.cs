@@ -54,6 +54,9 @@ public sealed partial class FileBufferingPipe
         private int _used;
         private long _advanced;
 
+        // A flush waits for the file to be made. Until then its caller has no place for more bytes: memory ends where the file begins.
+        private bool _isOpening;
+
         public override bool CanGetUnflushedBytes => true;
 
         public override long UnflushedBytes => _advanced - pipe.Length;
@@ -61,10 +64,18 @@ public sealed partial class FileBufferingPipe
         public override Memory<byte> GetMemory(int sizeHint = 0)
         {
             ArgumentOutOfRangeException.ThrowIfNegative(sizeHint);
-            ThrowIfCompleted();
-            return pipe._spill is { } spill ? spill.GetMemory(sizeHint)
-                : pipe._tail is { } tail && tail.Capacity - _used >= Math.Max(sizeHint, 1) ? tail.Buffer[_used..]
-                : Append(sizeHint);
+            lock (pipe._gate)
+            {
+                ThrowIfCompletedLocked();
+
+                // Not without the lock: Dispose may give the segment away, and another pipe may have it then.
+                if (pipe._spill is null && pipe._tail is { } tail && tail.Capacity - _used >= Math.Max(sizeHint, 1))
+                {
+                    return tail.Buffer[_used..];
+                }
+            }
+
+            return pipe._spill is { } spill ? spill.GetMemory(sizeHint) : Append(sizeHint);
         }
 
         public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
@@ -77,6 +88,15 @@ public sealed partial class FileBufferingPipe
             }
             else if (bytes < 0 || bytes > (pipe._tail?.Capacity ?? 0) - _used)
             {
+                lock (pipe._gate)
+                {
+                    // If the pipe was disposed meanwhile, the next call throws, as with FilePipeWriter.
+                    if (pipe._isDisposed)
+                    {
+                        return;
+                    }
+                }
+
                 throw new ArgumentOutOfRangeException(nameof(bytes), bytes, "More than the memory of GetMemory or GetSpan has left.");
             }
 
@@ -91,6 +111,8 @@ public sealed partial class FileBufferingPipe
         {
             while (true)
             {
+                // Nothing more goes into memory or the file, whether or not the caller heeds errors.
+                ThrowIfFailed(null);
                 int length = (int)Math.Clamp(pipe._spill is null ? RoomInMemory : MaxUnflushedWrite, 0, source.Length);
                 Copy(source.Span[..length]);
                 source = source[length..];
@@ -172,15 +194,17 @@ public sealed partial class FileBufferingPipe
             Show();
         }
 
-        private void ThrowIfCompleted()
+        private void ThrowIfCompletedLocked()
         {
-            lock (pipe._gate)
+            pipe.ThrowIfDisposedLocked();
+            if (pipe._isWriterCompleted)
             {
-                pipe.ThrowIfDisposedLocked();
-                if (pipe._isWriterCompleted)
-                {
-                    throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
-                }
+                throw new InvalidOperationException("Writing is not allowed after the writer was completed.");
+            }
+
+            if (_isOpening)
+            {
+                throw new InvalidOperationException("A flush of this writer is under way, which goes on in a file. Await each flush.");
             }
         }
 
@@ -214,11 +238,16 @@ public sealed partial class FileBufferingPipe
             lock (pipe._gate)
             {
                 pipe._error ??= exception;
+            }
+
+            // Bytes that were advanced over and not flushed get into the file, too, but nobody sees them. It begins before the writer
+            // counts as completed: whoever saves the pipe then waits for it.
+            pipe._ending = pipe._spill is { } spill ? EndAsync(spill) : Task.CompletedTask;
+            lock (pipe._gate)
+            {
                 pipe._isWriterCompleted = true;
             }
 
-            // Bytes that were advanced over and not flushed get into the file, too, but nobody sees them.
-            pipe._ending = pipe._spill is { } spill ? EndAsync(spill) : Task.CompletedTask;
             pipe.Wake();
             return true;
         }
@@ -265,7 +294,11 @@ public sealed partial class FileBufferingPipe
         /// <summary>Shows the bytes, and hands them to the file if there is one, or if more is to come than memory takes.</summary>
         private ValueTask<FlushResult> FlushAsync(bool goesOn, CancellationToken cancellationToken)
         {
-            ThrowIfCompleted();
+            lock (pipe._gate)
+            {
+                ThrowIfCompletedLocked();
+            }
+
             Show();
             try
             {
@@ -277,8 +310,9 @@ public sealed partial class FileBufferingPipe
                 bool isCanceled = Interlocked.Exchange(ref pipe._isFlushCanceled, false);
                 if (pipe._spill is { } spill)
                 {
-                    // If it is canceled, the writer of the file says so, too.
-                    return isCanceled || spill.UnflushedBytes >= MinSpill ? EndFlushAsync(spill.FlushAsync(cancellationToken))
+                    // If it is canceled, the writer of the file says so, too. For a reader that waits, others have flushed already.
+                    return isCanceled || spill.UnflushedBytes >= MinSpill || spill.IsBehind
+                        ? EndFlushAsync(spill.FlushAsync(cancellationToken))
                         : new ValueTask<FlushResult>(Result(false));
                 }
 
@@ -316,6 +350,7 @@ public sealed partial class FileBufferingPipe
                     ??= WaitingThreads.Opens.RunAsync(() => NamelessFile.Make(pipe.Folder, pipe._calls));
             }
 
+            _isOpening = true;
             try
             {
                 pipe.GoOnIn(await opening.WaitAsync(cancellationToken).ConfigureAwait(false));
@@ -324,6 +359,10 @@ public sealed partial class FileBufferingPipe
             {
                 pipe.Fail(e);
                 throw;
+            }
+            finally
+            {
+                _isOpening = false;
             }
 
             return Result(Interlocked.Exchange(ref pipe._isFlushCanceled, false));
@@ -337,6 +376,7 @@ public sealed partial class FileBufferingPipe
             FileSegment segment = pipe._options.Pool is not { } pool ? SegmentPool.Shared.Rent(size)
                 : SegmentPool.Shared.Rent(size, sizeHint > pool.MaxBufferSize ? MemoryPool<byte>.Shared : pool, pins: true);
             bool isRefused = segment.Capacity < sizeHint;
+            Memory<byte> room = segment.Buffer;
             lock (pipe._gate)
             {
                 isRefused |= pipe._isDisposed;
@@ -354,11 +394,15 @@ public sealed partial class FileBufferingPipe
             if (isRefused)
             {
                 _ = SegmentPool.Shared.Return(segment);
-                ThrowIfCompleted();
+                lock (pipe._gate)
+                {
+                    pipe.ThrowIfDisposedLocked();
+                }
+
                 throw new InvalidOperationException("The memory pool returned less than is needed.");
             }
 
-            return segment.Buffer;
+            return room;
         }
     }
 }

@@ -2,8 +2,8 @@ using Pipelines.File.IO;
 
 namespace Pipelines.File.Buffering;
 
-/// <summary>The pipe's file as its writer sees it: the pipe is told of every write. The pipe closes the file, and not the writer.</summary>
-internal sealed class SpillFile(OpenedFile file, FileBufferingPipe pipe)
+/// <summary>The pipe's file as a writer sees it. The pipe is told of every write, if given; it alone closes the file.</summary>
+internal sealed class SpillFile(OpenedFile file, FileBufferingPipe? pipe)
     : OpenedFile(file.Handle, file.GivenPath, file.Properties), IRequestOwner
 {
     // Owned by the one request of the writer while it runs.
@@ -18,7 +18,7 @@ internal sealed class SpillFile(OpenedFile file, FileBufferingPipe pipe)
         bool isOver = file.TryPerform(request, mayWait);
         if (isOver)
         {
-            pipe.OnWritten(request);
+            pipe?.OnWritten(request);
         }
 
         return isOver;
@@ -38,7 +38,7 @@ internal sealed class SpillFile(OpenedFile file, FileBufferingPipe pipe)
 
     void IRequestOwner.OnEnded(FileRequest request)
     {
-        pipe.OnWritten(request);
+        pipe?.OnWritten(request);
         _owner!.OnEnded(request);
     }
 

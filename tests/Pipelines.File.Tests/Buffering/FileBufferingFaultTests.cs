@@ -207,6 +207,84 @@ public sealed class FileBufferingFaultTests : IDisposable
         await Assert.ThrowsAsync<EndOfStreamException>(() => pipe.AsStream().CopyToAsync(Stream.Null, _stop));
     }
 
+    [Fact]
+    public async Task DiskStalls_WhileAReaderWaits_FlushesWaitAsWithoutOne()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        using ManualResetEventSlim goesOn = new();
+        FaultyCalls calls = new() { OnWriteAt = _ => Answer(goesOn, null) };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MemoryThreshold = 1000 }, calls);
+        await pipe.Writer.WriteAsync(new byte[2000], _stop);
+        Task reading = pipe.Reader.CopyToAsync(Stream.Null, _stop);
+        ValueTask<FlushResult> flush = default;
+        while (flush.IsCompleted && pipe.Length < 3_000_000)
+        {
+            flush = pipe.Writer.WriteAsync(new byte[5000], _stop);
+        }
+
+        long most = pipe.Length;
+        goesOn.Set();
+        await flush;
+        await pipe.Writer.CompleteAsync();
+        await reading;
+        Assert.InRange(most, 1_000_000, 2_000_000);
+    }
+
+    [Fact]
+    public async Task SaveAsync_TheLastWriteFailsMeanwhile_NamesNothing()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        using ManualResetEventSlim goesOn = new();
+        FaultyCalls calls = new() { OnWriteAt = offset => offset == 0 ? null : Answer(goesOn, -Libc.ENOSPC) };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MemoryThreshold = 1000 }, calls);
+        await pipe.Writer.WriteAsync(new byte[2000], _stop);
+        pipe.Writer.Complete();
+        Task saving = pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop).AsTask();
+        goesOn.Set();
+        await Assert.ThrowsAsync<IOException>(() => saving);
+        Assert.Empty(Directory.EnumerateFileSystemEntries(_folder.Path));
+    }
+
+    [Fact]
+    public async Task SaveAsync_WritingWhatIsInMemoryFails_ThePipeIsWhole()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        FaultyCalls calls = new() { OnWriteAt = offset => offset == 0 ? -Libc.ENOSPC : null };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path }, calls);
+        await WriteAsync(pipe, 200_000);
+        await pipe.Writer.CompleteAsync();
+        await Assert.ThrowsAsync<IOException>(async () => await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop));
+        Assert.Equal(-1, Pattern.FirstDifference((await ReadAllAsync(pipe.Reader)).WrittenSpan));
+        await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop);
+        Assert.Equal(Pattern.Bytes(200_000), await File.ReadAllBytesAsync(_folder.File("f"), _stop));
+    }
+
+    [Fact]
+    public async Task FlushThatGoesOnInAFile_IsNotAwaited_TheNextCallThrowsAndLosesNothing()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        using ManualResetEventSlim goesOn = new();
+        FaultyCalls calls = new() { OnMake = goesOn.Wait };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MemoryThreshold = 1000 }, calls);
+        pipe.Writer.Write(Pattern.Bytes(2000));
+        ValueTask<FlushResult> first = pipe.Writer.FlushAsync(_stop);
+        Exception? room = Record.Exception(() => pipe.Writer.GetMemory());
+        Exception? second = await Record.ExceptionAsync(async () => await pipe.Writer.FlushAsync(new CancellationToken(canceled: true)));
+        goesOn.Set();
+        await first;
+        Assert.IsType<InvalidOperationException>(room);
+        Assert.IsType<InvalidOperationException>(second);
+        await pipe.Writer.WriteAsync(Pattern.Bytes(2000, 2000), _stop);
+        await pipe.Writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(4000), (await ReadAllAsync(pipe.Reader)).WrittenSpan.ToArray());
+    }
+
+    private static long? Answer(ManualResetEventSlim goesOn, long? answer)
+    {
+        goesOn.Wait();
+        return answer;
+    }
+
     private async Task WriteAsync(FileBufferingPipe pipe, int length)
     {
         for (int at = 0; at < length; at += 10_000)
@@ -244,6 +322,10 @@ public sealed class FileBufferingFaultTests : IDisposable
 
         public Func<int, long?>? OnWrite { get; init; }
 
+        public Func<long, long?>? OnWriteAt { get; init; }
+
+        public Action? OnMake { get; init; }
+
         public long? OnMakeNameless { get; init; }
 
         public long? OnMakeNew { get; init; }
@@ -264,7 +346,10 @@ public sealed class FileBufferingFaultTests : IDisposable
         }
 
         internal override long MakeNameless(in UnixName name, int flags, uint mode)
-            => OnMakeNameless ?? base.MakeNameless(name, flags, mode);
+        {
+            OnMake?.Invoke();
+            return OnMakeNameless ?? base.MakeNameless(name, flags, mode);
+        }
 
         internal override long MakeNew(in UnixName name, int flags, uint mode) => OnMakeNew ?? base.MakeNew(name, flags, mode);
 
@@ -283,7 +368,7 @@ public sealed class FileBufferingFaultTests : IDisposable
 
         internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         {
-            long? answer = OnWrite?.Invoke(Interlocked.Increment(ref _writes));
+            long? answer = OnWriteAt?.Invoke(offset) ?? OnWrite?.Invoke(Interlocked.Increment(ref _writes));
             if (answer is not > 0)
             {
                 return answer ?? base.Write(file, vectors, count, offset, flags);

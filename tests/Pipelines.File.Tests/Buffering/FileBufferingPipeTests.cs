@@ -125,6 +125,53 @@ public sealed class FileBufferingPipeTests : IDisposable
     }
 
     [Theory]
+    [InlineData(1)]
+    [InlineData(65_536)]
+    [InlineData(200_000)]
+    public async Task MaxLength_AtTheBorder_HoldsInMemoryAndInTheFile(int most)
+    {
+        foreach ((int threshold, int more) in new[] { (0, 0), (0, 1), (most, 0), (most, 1), (1_000_000, 0), (1_000_000, 1) })
+        {
+            await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MaxLength = most, MemoryThreshold = threshold });
+            Exception? e = await Record.ExceptionAsync(async () => await WriteAsync(pipe, Pattern.Bytes(most + more), 10_000));
+            Assert.Equal(more > 0, e is BufferTooLongException);
+            Assert.Equal(e, await Record.ExceptionAsync(async () => await pipe.Writer.CompleteAsync()));
+            ArrayBufferWriter<byte> read = new();
+            Assert.Equal(e, await Record.ExceptionAsync(() => ReadAllAsync(pipe.Reader, read)));
+            Assert.Equal(Pattern.Bytes((int)pipe.Length), read.WrittenSpan.ToArray());
+        }
+    }
+
+    [Fact]
+    public async Task MaxLength_CallerWritesOnAllTheSame_NothingIsTaken()
+    {
+        CheckedPool pool = new();
+        await using FileBufferingPipe pipe = new(new() { MaxLength = 100_000, Folder = _folder.Path, Pool = pool });
+        for (int i = 0; i < 1000; i++)
+        {
+            Exception? e = await Record.ExceptionAsync(async () => await pipe.Writer.WriteAsync(new byte[5000], _stop));
+            Assert.Equal(i >= 20, e is BufferTooLongException);
+        }
+
+        Assert.Equal(5000, pipe.Writer.UnflushedBytes);
+    }
+
+    [Theory]
+    [InlineData(true)]
+    [InlineData(false)]
+    public async Task Advance_AfterDispose_IsAsWithTheFilesWriter_TheNextCallThrows(bool isInFile)
+    {
+        FileBufferingPipe pipe = new(Options());
+        await pipe.Writer.WriteAsync(new byte[isInFile ? 100_000 : 10], _stop);
+        Assert.Equal(isInFile, pipe.IsInFile);
+        _ = pipe.Writer.GetMemory(10);
+        pipe.Dispose();
+        pipe.Writer.Advance(10);
+        Assert.Throws<ObjectDisposedException>(() => pipe.Writer.GetMemory(10));
+        await Assert.ThrowsAsync<ObjectDisposedException>(async () => await pipe.Writer.FlushAsync(_stop));
+    }
+
+    [Theory]
     [InlineData(false)]
     [InlineData(true)]
     public async Task FolderMissing_WriterAndReadersGetTheSameClearError(bool isFile)
