@@ -3,6 +3,7 @@ using System.IO.Pipelines;
 using System.Net;
 using System.Net.Http.Headers;
 using System.Net.Sockets;
+using System.Net.WebSockets;
 using System.Text;
 using System.Text.Json;
 using Microsoft.AspNetCore.Builder;
@@ -178,6 +179,36 @@ public sealed class RequestBufferingTests : IAsyncLifetime
         await Eventually.TrueAsync(() => OpenHandles.Below(_root) == 0);
         Assert.True(await _left.Task.WaitAsync(Eventually.Limit, _stop) is IOException);
         Assert.Empty(Directory.EnumerateFileSystemEntries(_root));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task WebSocket_BehindUseRequestBuffering_IsNotWaitedFor(bool isHttp2)
+    {
+        WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { EnvironmentName = "Production" });
+        builder.Logging.ClearProviders();
+        builder.WebHost.UseKestrel(kestrel => kestrel.Listen(IPAddress.Loopback, 0,
+            listen => listen.Protocols = isHttp2 ? HttpProtocols.Http2 : HttpProtocols.Http1));
+        await using WebApplication app = builder.Build();
+        app.UseRequestBuffering();
+        app.UseWebSockets();
+        app.Run(async context =>
+        {
+            using WebSocket socket = await context.WebSockets.AcceptWebSocketAsync();
+            await socket.SendAsync("hello"u8.ToArray(), WebSocketMessageType.Text, endOfMessage: true, _stop);
+        });
+        await app.StartAsync(_stop);
+        using ClientWebSocket client = new();
+        client.Options.HttpVersion = isHttp2 ? HttpVersion.Version20 : HttpVersion.Version11;
+        client.Options.HttpVersionPolicy = HttpVersionPolicy.RequestVersionExact;
+        using SocketsHttpHandler handler = new();
+        using HttpMessageInvoker invoker = new(handler);
+        Uri address = new(app.Urls.First().Replace("http:", "ws:", StringComparison.Ordinal));
+        await client.ConnectAsync(address, invoker, _stop).WaitAsync(Eventually.Limit, _stop);
+        byte[] message = new byte[10];
+        Assert.Equal(5, (await client.ReceiveAsync(message.AsMemory(), _stop)).Count);
+        client.Abort();
     }
 
     private static async Task<long> LengthAsync(PipeReader reader)

@@ -1,3 +1,4 @@
+using System.IO.Pipelines;
 using System.Net;
 using System.Security.Cryptography;
 using Microsoft.AspNetCore.Builder;
@@ -24,6 +25,11 @@ public sealed class ResponseBufferingTests : IAsyncLifetime
         builder.WebHost.UseUrls("http://127.0.0.1:0");
         _app = builder.Build();
         _app.UseExceptionHandler(error => error.Run(context => context.Response.WriteAsync("failed")));
+        _app.Map("/gives-up", branch => branch.UseResponseBuffering().Run(async context =>
+        {
+            await context.Response.WriteAsync("half");
+            await context.Response.BodyWriter.CompleteAsync(new InvalidDataException());
+        }));
         _app.UseResponseBuffering(new() { Folder = _root, MaxLength = 2_000_000 }, async (context, pipe, token) =>
         {
             byte[] hash = await SHA256.HashDataAsync(pipe.AsStream(), token);
@@ -62,6 +68,26 @@ public sealed class ResponseBufferingTests : IAsyncLifetime
             await context.Response.WriteAsync("at once");
             Assert.True(context.Response.HasStarted);
         });
+        _app.MapGet("/held", async (HttpContext context) =>
+        {
+            // As response compression and logging of responses do: they take the stream before the endpoint runs.
+            Stream body = context.Response.Body;
+            PipeWriter writer = context.Response.BodyWriter;
+            context.Features.GetRequiredFeature<IHttpResponseBodyFeature>().DisableBuffering();
+            await body.WriteAsync("at "u8.ToArray());
+            Assert.True(context.Response.HasStarted);
+            await writer.WriteAsync("once"u8.ToArray());
+        });
+        _app.MapGet("/changes/{status}", async (int status, HttpResponse response) =>
+        {
+            response.ContentLength = 4;
+            await response.WriteAsync("text");
+            response.StatusCode = status;
+        });
+        _app.MapMethods("/headers", ["HEAD"], (HttpResponse response) =>
+        {
+            response.Headers["X-Only"] = "1";
+        });
         _app.MapGet("/endpoint", (HttpResponse response) => response.WriteAsync("twice")).WithResponseBuffering();
         await _app.StartAsync(_stop);
         _client.BaseAddress = new Uri(_app.Urls.First());
@@ -90,7 +116,7 @@ public sealed class ResponseBufferingTests : IAsyncLifetime
         Assert.Equal(HttpStatusCode.NotModified, unchanged.StatusCode);
         using HttpRequestMessage head = new(HttpMethod.Head, $"/bytes/{length}");
         using HttpResponseMessage headers = await _client.SendAsync(head, _stop);
-        Assert.Equal(length, headers.Content.Headers.ContentLength);
+        Assert.Equal(length > 0 ? length : null, headers.Content.Headers.ContentLength);
         Assert.Equal(response.Headers.ETag, headers.Headers.ETag);
     }
 
@@ -98,6 +124,7 @@ public sealed class ResponseBufferingTests : IAsyncLifetime
     [InlineData("/throws/10")]
     [InlineData("/throws/1000000")]
     [InlineData("/bytes/3000000")]
+    [InlineData("/gives-up")]
     public async Task EndpointThrows_NothingOfItsAnswerIsSent(string path)
     {
         using HttpResponseMessage response = await _client.GetAsync(path, _stop);
@@ -113,8 +140,30 @@ public sealed class ResponseBufferingTests : IAsyncLifetime
         Assert.Equal("a file", await _client.GetStringAsync("/file", _stop));
         Assert.Equal("twice", await _client.GetStringAsync("/endpoint", _stop));
         Assert.Equal("at once", await _client.GetStringAsync("/off", _stop));
+        Assert.Equal("at once", await _client.GetStringAsync("/held", _stop));
         using HttpResponseMessage started = await _client.GetAsync("/started", _stop);
         Assert.Equal(HttpStatusCode.NoContent, started.StatusCode);
         Assert.Equal("1", started.Headers.GetValues("X-Late").Single());
+    }
+
+    [Theory]
+    [InlineData(204)]
+    [InlineData(304)]
+    public async Task StatusWithoutABody_TheLengthOfTheAnswerDoesNotBreakIt(int status)
+    {
+        using HttpResponseMessage response = await _client.GetAsync($"/changes/{status}", _stop);
+        Assert.Equal(status, (int)response.StatusCode);
+        Assert.Equal("", await response.Content.ReadAsStringAsync(_stop));
+        Assert.True(status == 304 || !response.Content.Headers.NonValidated.Contains("Content-Length"));
+        Assert.Equal("twice", await _client.GetStringAsync("/endpoint", _stop));
+    }
+
+    [Fact]
+    public async Task HeadWithoutABody_SaysNoLengthThatGetWouldNotHave()
+    {
+        using HttpRequestMessage head = new(HttpMethod.Head, "/headers");
+        using HttpResponseMessage response = await _client.SendAsync(head, _stop);
+        Assert.Equal("1", response.Headers.GetValues("X-Only").Single());
+        Assert.False(response.Content.Headers.NonValidated.Contains("Content-Length"));
     }
 }
