@@ -323,7 +323,7 @@ public sealed class FileBufferingPipeTests : IDisposable
         FileBufferingPipe pipe = new(Options(pool: pool));
         await pipe.Writer.WriteAsync(Pattern.Bytes(200_000), _stop);
         pool.Limit = 0;
-        Assert.Throws<InvalidOperationException>(() => pipe.Writer.GetMemory(100_000));
+        Assert.Throws<InvalidOperationException>(() => pipe.Writer.GetMemory(1_000_000));
         pool.Limit = int.MaxValue;
         await pipe.Writer.WriteAsync(Pattern.Bytes(200_000, 200_000), _stop);
         await pipe.Writer.CompleteAsync();
