@@ -148,14 +148,16 @@ internal static class FileOpening
     }
 
     /// <summary>
-    /// Opens the file again with O_APPEND, and closes the first handle. A lock of .NET's ends with that.
+    /// Opens the file again with O_APPEND, and closes the first handle. A lock of .NET's ends with that; what the options asked for stays.
     /// </summary>
     [UnsupportedOSPlatform("windows")]
     internal static SafeFileHandle ReopenToAppend(SafeFileHandle handle, string path)
     {
         using (handle)
         {
-            long descriptor = UnixCalls.Default.OpenToAppend(UnixName.Of($"/proc/self/fd/{handle.DangerousGetHandle()}"));
+            int flags = (LibcCalls.TryGetFlags(handle, out int told) ? told & Libc.O_SYNC : 0)
+                | (LibcCalls.FCntl(handle, Libc.F_GETFD, 0) == Libc.FD_CLOEXEC ? Libc.O_CLOEXEC : 0);
+            long descriptor = UnixCalls.Default.OpenToAppend(UnixName.Of($"/proc/self/fd/{handle.DangerousGetHandle()}"), flags);
             return descriptor >= 0 ? new SafeFileHandle((nint)descriptor, ownsHandle: true)
                 : throw FileErrors.FromErrno((int)-descriptor, path);
         }

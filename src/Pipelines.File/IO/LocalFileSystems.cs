@@ -8,6 +8,7 @@ internal static class LocalFileSystems
 
     internal const long Xfs = 0x58465342;
 
+    private const string Mounts = "/proc/self/mountinfo";
     private const long Overlay = 0x794c7630;
     private const long Btrfs = 0x9123683e;
     private const long Plan9 = 0x01021997;
@@ -15,8 +16,14 @@ internal static class LocalFileSystems
     // The types of file systems by the number of the mount, which no later mount gets. So a file costs no call, and asks no server.
     private static KnownNumber? s_mounts;
 
-    // Whether it is 9p (1), by the number of a device that is none: file systems without a device are rarely many.
+    // Whether it is 9p (1), by the number of a device that is none: file systems without a device are rarely many. The kernel gives the
+    // number to another one when this one is gone, so all are forgotten when the mounts have changed.
     private static KnownNumber? s_plan9;
+
+    // The mounts of this process, open so that poll(2) tells of changes (proc_pid_mountinfo(5)); invalid if the system has no descriptor.
+    // Guarded by the lock, because each change is told once.
+    private static readonly Lock s_gate = new();
+    private static SafeFileHandle? s_mountTable;
 
     /// <summary>
     /// Whether the file is on one of them; <see langword="false"/> for unknown ones. NFS, SMB and FUSE answer from a cache of attributes,
@@ -76,8 +83,15 @@ internal static class LocalFileSystems
         return type;
     }
 
+    [SupportedOSPlatform("linux")]
     private static bool IsPlan9(ulong device)
     {
+        lock (s_gate)
+        {
+            s_mountTable ??= OpenMounts();
+            s_plan9 = HaveMountsChanged(s_mountTable) ? null : s_plan9;
+        }
+
         if (KnownNumber.Find(s_plan9, device) is { } known)
         {
             return known.Value == 1;
@@ -87,6 +101,14 @@ internal static class LocalFileSystems
         KnownNumber.Add(ref s_plan9, device, isPlan9 ? 1 : 0);
         return isPlan9;
     }
+
+    /// <summary>Opens the mounts of this process, for <see cref="HaveMountsChanged"/>.</summary>
+    internal static SafeFileHandle OpenMounts()
+        => new(OperatingSystem.IsLinux() ? LibcCalls.Open(Mounts, Libc.O_RDONLY | Libc.O_CLOEXEC) : -1, ownsHandle: true);
+
+    /// <summary>Whether a mount was made or removed since the last call, or since the table was opened.</summary>
+    [SupportedOSPlatform("linux")]
+    internal static bool HaveMountsChanged(SafeFileHandle table) => table.IsInvalid || UnixCalls.Default.IsReady(table, Libc.POLLPRI);
 
     /// <summary>Whether the mount of that device is one of 9p, by the lines of /proc/self/mountinfo (proc_pid_mountinfo(5)).</summary>
     internal static bool IsPlan9(string mounts, ulong device)
@@ -109,7 +131,7 @@ internal static class LocalFileSystems
     {
         try
         {
-            return System.IO.File.ReadAllText("/proc/self/mountinfo");
+            return System.IO.File.ReadAllText(Mounts);
         }
         catch (Exception e) when (e is IOException or UnauthorizedAccessException)
         {

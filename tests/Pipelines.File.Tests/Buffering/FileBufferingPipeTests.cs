@@ -370,10 +370,12 @@ public sealed class FileBufferingPipeTests : IDisposable
         ReadResult result = await read;
         Assert.Throws<InvalidOperationException>(() => pipe.Reader.AdvanceTo(new ReadOnlySequence<byte>(new byte[1]).End));
         pipe.Reader.AdvanceTo(result.Buffer.GetPosition(1));
-        Assert.Equal([2, 3], (await pipe.Reader.ReadAsync(_stop)).Buffer.ToArray());
+        ReadResult rest = await pipe.Reader.ReadAsync(_stop);
+        Assert.Equal([2, 3], rest.Buffer.ToArray());
         await pipe.Writer.CompleteAsync();
         Assert.Throws<InvalidOperationException>(() => pipe.Writer.GetMemory());
         await pipe.Reader.CompleteAsync();
+        Assert.Throws<InvalidOperationException>(() => pipe.Reader.AdvanceTo(rest.Buffer.End));
         Assert.Throws<InvalidOperationException>(() => pipe.Reader.TryRead(out _));
         Assert.Throws<ArgumentOutOfRangeException>(() => pipe.OpenReader(-1));
         Assert.Throws<ArgumentOutOfRangeException>(() => new FileBufferingPipe(new() { MemoryThreshold = -1 }));

@@ -41,6 +41,29 @@ public sealed class FileSystemTests : IDisposable
         }
     }
 
+    /// <summary>Another mount may have the number of one that is gone.</summary>
+    [Fact]
+    public async Task HaveMountsChanged_MadeAndRemoved_AreToldOnceEach()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.UserName == "root", "Only root mounts.");
+        string mounted = Directory.CreateDirectory(_folder.File("mounted")).FullName;
+        using SafeFileHandle table = LocalFileSystems.OpenMounts();
+        SystemTool.Run("mount", "-t", "tmpfs", "none", mounted);
+        try
+        {
+            Assert.True(LocalFileSystems.HaveMountsChanged(table));
+
+            // Other tests mount, too.
+            await Eventually.TrueAsync(() => !LocalFileSystems.HaveMountsChanged(table));
+        }
+        finally
+        {
+            SystemTool.Run("umount", mounted);
+        }
+
+        Assert.True(LocalFileSystems.HaveMountsChanged(table));
+    }
+
     /// <summary>A moment with the lock is enough for a write to fail on SMB.</summary>
     [Theory]
     [InlineData(FileShare.Read, 0xff534d42, false)]
@@ -155,16 +178,21 @@ public sealed class FileSystemTests : IDisposable
         Assert.True(isRead);
     }
 
-    [Fact]
-    public void ReopenToAppend_FileOfAnyName_AppendsAndClosesTheFirst()
+    [Theory]
+    [InlineData(FileShare.ReadWrite, FileOptions.None)]
+    [InlineData(FileShare.ReadWrite | FileShare.Inheritable, FileOptions.WriteThrough)]
+    public void ReopenToAppend_FileOfAnyName_AppendsAndClosesTheFirst(FileShare share, FileOptions options)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux system calls.");
         string path = _folder.File("f", [1, 2, 3]);
-        SafeFileHandle first = File.OpenHandle(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite);
+        SafeFileHandle first = File.OpenHandle(path, FileMode.Open, FileAccess.Write, share, options);
         File.Move(path, path + "2");
         using (SafeFileHandle handle = FileOpening.ReopenToAppend(first, path))
         {
             Assert.True(first.IsClosed);
+            Assert.Equal(
+                ((share & FileShare.Inheritable) != 0 ? 0 : Libc.FD_CLOEXEC, options == FileOptions.WriteThrough),
+                (LibcCalls.FCntl(handle, Libc.F_GETFD, 0), LibcCalls.IsSynchronous(handle)));
             RandomAccess.Write(handle, [4], fileOffset: 0);
         }
 

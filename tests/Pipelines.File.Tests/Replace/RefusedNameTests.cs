@@ -314,6 +314,7 @@ public sealed class RefusedNameTests : IDisposable
 
         internal override long AskAccess(in UnixName name) => AccessError != 0 ? -AccessError : base.AskAccess(name);
 
-        internal override long OpenToAppend(in UnixName name) => OpenError != 0 ? -OpenError : base.OpenToAppend(name);
+        internal override long OpenToAppend(in UnixName name, int flags = Libc.O_CLOEXEC)
+            => OpenError != 0 ? -OpenError : base.OpenToAppend(name, flags);
     }
 }

@@ -31,6 +31,7 @@ internal static class Libc
     internal const int RWF_NOWAIT = 0x8;
 
     internal const short POLLIN = 0x1;
+    internal const short POLLPRI = 0x2;
     internal const short POLLOUT = 0x4;
 
     internal const int EPOLL_CTL_ADD = 1;

@@ -81,8 +81,8 @@ internal unsafe partial class UnixCalls
         => Answer(LibcCalls.FAccessAt(name.Descriptor, name.Bytes, Libc.W_OK, Libc.AT_EACCESS));
 
     /// <summary>openat(2) for writing, without changing the file: returns a descriptor.</summary>
-    internal virtual long OpenToAppend(in UnixName name)
-        => Answer(LibcCalls.OpenAt(name.Descriptor, name.Bytes, Libc.O_WRONLY | Libc.O_APPEND | Libc.O_NONBLOCK | Libc.O_CLOEXEC));
+    internal virtual long OpenToAppend(in UnixName name, int flags = Libc.O_CLOEXEC)
+        => Answer(LibcCalls.OpenAt(name.Descriptor, name.Bytes, Libc.O_WRONLY | Libc.O_APPEND | Libc.O_NONBLOCK | flags));
 
     /// <summary>fchmod(2).</summary>
     internal virtual long ChangeMode(SafeFileHandle file, uint mode) => Answer(LibcCalls.FChMod(file, mode));
