@@ -1,5 +1,5 @@
 using BenchmarkDotNet.Running;
-using FilePipelinesBenchmarks;
+using FilePipelines.Benchmarks;
 using Spectre.Console;
 
 const int RedirectedWidth = 160;

@@ -4,7 +4,7 @@ using System.IO.Pipelines;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>
 /// <c>caching [--gib N] [--rounds N] [--svg FILE]</c>: reads a cold file with each <see cref="FileCaching"/>, and tells how fast, for how

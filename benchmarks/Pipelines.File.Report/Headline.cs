@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>One question of the first page, and how well the best way of each origin answers it.</summary>
 /// <param name="Key">The file name of its picture.</param>

@@ -3,7 +3,7 @@ using System.Globalization;
 using System.Text;
 using Spectre.Console;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>
 /// <see cref="Usage"/>: measures every chapter, or those with one of the words in their titles, and writes benchmarks/report/ and the table

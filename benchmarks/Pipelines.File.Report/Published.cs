@@ -1,6 +1,6 @@
 using System.Globalization;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Reads the data files of published figures: comments, a heading, and rows without quotes.</summary>
 internal static class PublishedTable

@@ -1,6 +1,6 @@
 using System.Globalization;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>
 /// Turns what was measured into the page that is read: the first table, where the library loses, the chapters, and how it was measured.

@@ -4,7 +4,7 @@ using System.Reflection;
 using System.Runtime;
 using System.Runtime.InteropServices;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>What the figures depend on: the machine, its system, and the code.</summary>
 /// <param name="Machine">Its processor and memory, and what a system call costs.</param>

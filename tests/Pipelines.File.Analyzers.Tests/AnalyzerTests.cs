@@ -1,6 +1,6 @@
 using Pipelines.File.CodeFixes;
 
-namespace FileAnalyzerTests;
+namespace FilePipelines.Analyzers.Tests;
 
 /// <summary>Each rule on what it is about, and on what looks alike and is right.</summary>
 public sealed class AnalyzerTests

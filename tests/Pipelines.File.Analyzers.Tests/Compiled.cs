@@ -7,7 +7,7 @@ using Microsoft.CodeAnalysis.Diagnostics;
 using Microsoft.CodeAnalysis.Text;
 using Pipelines.File.Analyzers;
 
-namespace FileAnalyzerTests;
+namespace FilePipelines.Analyzers.Tests;
 
 /// <summary>Source text, compiled as it would be for .NET 10 with the library, and what the analyzers say of it.</summary>
 internal static class Compiled

@@ -1,7 +1,7 @@
 using Microsoft.CodeAnalysis;
 using Pipelines.File.Analyzers;
 
-namespace FileAnalyzerTests;
+namespace FilePipelines.Analyzers.Tests;
 
 /// <summary>Where a rule leads whoever sees it.</summary>
 public sealed class RulesTests

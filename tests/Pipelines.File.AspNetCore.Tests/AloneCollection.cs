@@ -1,6 +1,6 @@
 using System.Diagnostics.CodeAnalysis;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>Tests that watch what belongs to the whole process: its counters, its memory, its handles.</summary>
 [CollectionDefinition(nameof(AloneCollection), DisableParallelization = true)]

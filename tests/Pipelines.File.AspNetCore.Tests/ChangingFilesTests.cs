@@ -5,7 +5,7 @@ using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>
 /// Files that somebody changes as fast as possible while clients fetch them; for two seconds, or PIPELINES_FILE_STRESS_SECONDS. Every word

@@ -2,7 +2,7 @@ using System.Net.Http.Headers;
 using System.Security.Cryptography;
 using Pipelines.File.Threading;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>One response as HttpClient sees it, but for the Date header; the body as its length and hash.</summary>
 public sealed record ClientResponse(string Head, long BodyLength, string BodyHash)

@@ -1,7 +1,7 @@
 using System.Globalization;
 using System.Net.Sockets;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>
 /// Every response of a server with the middleware against that of the same server without it, as they come over the wire.

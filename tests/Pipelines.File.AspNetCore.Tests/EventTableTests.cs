@@ -13,7 +13,7 @@ using Microsoft.Extensions.Logging;
 using Pipelines.File.AspNetCore;
 using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The table of docs/events.md with the status, the counter and the log of every event: each row is made to happen.</summary>
 [Collection(nameof(AloneCollection))]

@@ -3,7 +3,7 @@ using System.Runtime.InteropServices;
 using System.Runtime.Versioning;
 using Microsoft.Win32.SafeHandles;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>A process that may open only a few files more (setrlimit(2)), until this is disposed of. Nothing else runs meanwhile.</summary>
 [SupportedOSPlatform("linux")]

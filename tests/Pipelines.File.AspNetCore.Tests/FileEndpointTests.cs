@@ -11,7 +11,7 @@ using Microsoft.Extensions.FileProviders;
 using Microsoft.Extensions.Logging;
 using Pipelines.File;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>
 /// MapFiles against UseStaticFiles with the same options: each request is made several times over, because the answer is remembered.

@@ -9,7 +9,7 @@ using Pipelines.File;
 using Pipelines.File.AspNetCore;
 using Pipelines.File.IO;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The sending by itself: into a pipe, from a file whose reads this test times.</summary>
 public sealed class FileSendingFeatureTests : IDisposable

@@ -17,7 +17,7 @@ using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>An application that sends the files of a folder in every way there is, with the middleware or without it.</summary>
 public sealed class FileServer : IAsyncDisposable

@@ -1,4 +1,4 @@
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>
 /// A folder of files of the sizes at which something changes, the same for every server that is compared; gone when the test is over.

@@ -1,6 +1,6 @@
 using Microsoft.AspNetCore.Connections;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>A request body of which the server gets as many bytes as a test lets it, all such bodies together.</summary>
 internal sealed class HeldBody(Stream body, HeldBody.Gate gate) : Stream

@@ -2,7 +2,7 @@ using System.Reflection;
 using Microsoft.Extensions.Logging;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The table of docs/events.md with the messages that the package logs: their numbers, names and levels.</summary>
 public sealed class LogTableTests

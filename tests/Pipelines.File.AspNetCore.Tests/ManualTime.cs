@@ -1,4 +1,4 @@
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The system's time, and what a test adds to it; timers do not know what was added.</summary>
 internal sealed class ManualTime : TimeProvider

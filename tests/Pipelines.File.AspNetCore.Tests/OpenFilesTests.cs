@@ -10,7 +10,7 @@ using Microsoft.Extensions.DependencyInjection;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>
 /// Files that stay open for the next request: what is kept, for how long, and that nothing is served which is not there any more.

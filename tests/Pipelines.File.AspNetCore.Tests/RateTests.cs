@@ -2,7 +2,7 @@ using System.Net.Sockets;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>
 /// Kestrel's minimum data rate: whoever is served without the library is served with it, and whoever takes nothing is cut off by both.

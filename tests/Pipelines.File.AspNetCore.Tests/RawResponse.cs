@@ -3,7 +3,7 @@ using System.Net.Sockets;
 using System.Security.Cryptography;
 using System.Text;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>One response as it came over the wire, byte for byte but for the Date header, the body as its length and hash.</summary>
 public sealed record RawResponse(string Head, long BodyLength, string BodyHash, bool IsWhole)

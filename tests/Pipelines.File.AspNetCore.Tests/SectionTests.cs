@@ -13,7 +13,7 @@ using Microsoft.Net.Http.Headers;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The files of a form, each of which becomes a file whole or not at all.</summary>
 [Collection(nameof(AloneCollection))]

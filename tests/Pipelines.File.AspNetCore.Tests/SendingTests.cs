@@ -12,7 +12,7 @@ using Microsoft.Extensions.FileProviders;
 using Microsoft.Extensions.Logging;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>What happens to a file, a client and the process while files are sent.</summary>
 [Collection(nameof(AloneCollection))]

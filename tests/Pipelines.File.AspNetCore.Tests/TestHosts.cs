@@ -1,6 +1,6 @@
 using System.Runtime.CompilerServices;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>What all servers of the tests have in common.</summary>
 internal static class TestHosts

@@ -1,7 +1,7 @@
 using System.Collections.Concurrent;
 using Microsoft.Extensions.Logging;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>What a server has logged as an error or a warning, or from another level on.</summary>
 public sealed class TestLog(LogLevel from = LogLevel.Warning) : ILoggerProvider, ILogger

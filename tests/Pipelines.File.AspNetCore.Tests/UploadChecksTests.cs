@@ -12,7 +12,7 @@ using Pipelines.File;
 using Pipelines.File.AspNetCore;
 using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>What an upload is refused for, before its body, after it, and in the moment in which it takes its name.</summary>
 [Collection(nameof(AloneCollection))]

@@ -1,6 +1,6 @@
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>Which names of clients are those of one file in a folder.</summary>
 public sealed class UploadFileNameTests

@@ -12,7 +12,7 @@ using Pipelines.File;
 using Pipelines.File.AspNetCore;
 using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>Request bodies that become files, whole or not at all.</summary>
 [Collection(nameof(AloneCollection))]

@@ -4,7 +4,7 @@ using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The versions of a file that uploads replace: their times, their entity tags, and who replaces which.</summary>
 public sealed class UploadVersionTests : IAsyncLifetime

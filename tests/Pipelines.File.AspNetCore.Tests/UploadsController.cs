@@ -5,7 +5,7 @@ using Microsoft.AspNetCore.Mvc;
 using Microsoft.AspNetCore.WebUtilities;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>A controller that takes uploads, with the attribute and without it.</summary>
 [SuppressMessage("Design", "CA1515:Consider making public types internal", Justification = "A controller is public.")]

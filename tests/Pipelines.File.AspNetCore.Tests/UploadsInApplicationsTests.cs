@@ -13,7 +13,7 @@ using Microsoft.Extensions.DependencyInjection;
 using Pipelines.File.AspNetCore;
 using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>Uploads in applications whose own parts read the body, or check it: controllers, antiforgery, decompression.</summary>
 [Collection(nameof(AloneCollection))]

@@ -1,4 +1,4 @@
-namespace FilePipelinesChild;
+namespace FilePipelines.Child;
 
 /// <summary>Takes the memory of a process with a limit, so that not even a small object is left.</summary>
 internal sealed class FilledMemory

@@ -1,7 +1,7 @@
 using System.Buffers.Binary;
 using Pipelines.File;
 
-namespace FilePipelinesChild;
+namespace FilePipelines.Child;
 
 /// <summary>The commands that append to a journal and read one.</summary>
 public static class JournalCommands

@@ -2,7 +2,7 @@ using System.Globalization;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesChild;
+namespace FilePipelines.Child;
 
 /// <summary>Follows a log in batches with a checkpoint file, and tells which lines have come, until it is killed.</summary>
 internal static class LogShipping

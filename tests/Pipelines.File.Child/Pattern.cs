@@ -1,4 +1,4 @@
-namespace FilePipelinesChild;
+namespace FilePipelines.Child;
 
 /// <summary>Bytes that tell where in a file they belong, so that a lost, doubled or moved byte shows.</summary>
 public static class Pattern

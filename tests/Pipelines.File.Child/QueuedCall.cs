@@ -1,6 +1,6 @@
 using Pipelines.File.Threading;
 
-namespace FilePipelinesChild;
+namespace FilePipelines.Child;
 
 /// <summary>A call that a waiting thread performs.</summary>
 public sealed class QueuedCall(Action perform) : IWaitingCall

@@ -1,4 +1,4 @@
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>A body whose client goes away after so many bytes.</summary>
 internal sealed class BreakingStream(byte[] content, int breaksAt) : MemoryStream(content)

@@ -2,7 +2,7 @@ using System.Buffers;
 using System.Buffers.Binary;
 using Microsoft.Win32.SafeHandles;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>
 /// A file to which records are appended, one writer after the other, with every guarantee but write-behind: what a flush has completed is

@@ -1,6 +1,6 @@
 using System.Buffers.Binary;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>A journal to which several callers append, and whose old segments are trimmed.</summary>
 internal sealed class CrashJournal(string folder, ExpectedState state) : ICrashFeature

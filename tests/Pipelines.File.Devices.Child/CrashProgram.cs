@@ -1,4 +1,4 @@
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>
 /// All features at once, from one seed, until the process is killed. The next start compares the files with the expected state and goes on.

@@ -1,6 +1,6 @@
 using System.Buffers;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>Files that are replaced: old or new, never half, and never what was given up.</summary>
 internal sealed class CrashReplaces(string folder, ExpectedState state) : ICrashFeature

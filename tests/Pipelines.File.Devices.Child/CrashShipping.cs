@@ -2,7 +2,7 @@ using System.Globalization;
 using System.Text;
 using Microsoft.Win32.SafeHandles;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>
 /// A log that is written and rotated, and a follower that ships its lines: each is written with the checkpoint behind it, so after a kill

@@ -1,7 +1,7 @@
 using Microsoft.AspNetCore.Http;
 using Pipelines.File.AspNetCore;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>Uploads that are saved: whole or not at all, and one that breaks off leaves the old file.</summary>
 internal sealed class CrashUploads(string folder, ExpectedState state) : ICrashFeature

@@ -2,7 +2,7 @@ using System.Globalization;
 using System.Text;
 using Microsoft.Win32.SafeHandles;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>
 /// What the files must hold: a text file with a line before each operation and one after it, each a single write(2), which a killed

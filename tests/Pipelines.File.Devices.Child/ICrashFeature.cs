@@ -1,4 +1,4 @@
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>One feature of the library under the crash program.</summary>
 internal interface ICrashFeature

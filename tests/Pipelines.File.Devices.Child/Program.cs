@@ -1,5 +1,5 @@
 using System.Globalization;
-using FileDevicesChild;
+using FilePipelines.Devices.Child;
 
 // crash FOLDER SEED   checks what earlier runs have left in the folder, says "checked", and goes on until it is killed
 // check FOLDER        checks it, and that the follower catches up

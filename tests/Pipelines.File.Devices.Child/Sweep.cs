@@ -9,7 +9,7 @@ using Microsoft.Extensions.Caching.Distributed;
 using Microsoft.Extensions.DependencyInjection;
 using Pipelines.File.AspNetCore;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>Performs one operation after the other, as the parent says, while the parent answers the system calls.</summary>
 internal static class Sweep

@@ -1,7 +1,7 @@
 using System.ComponentModel;
 using System.Runtime.InteropServices;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>
 /// Has the parent answer some system calls of this process: a filter of seccomp(2) with a listener (seccomp_unotify(2)). It stays until the

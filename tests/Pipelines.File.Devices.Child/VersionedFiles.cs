@@ -1,6 +1,6 @@
 using System.Buffers.Binary;
 
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>Files that hold a version whole, the old one or the new one: what replacements and uploads have in common.</summary>
 /// <param name="folder">Their folder, which is made.</param>

@@ -1,4 +1,4 @@
-namespace FileDevicesChild;
+namespace FilePipelines.Devices.Child;
 
 /// <summary>The files are not what the expected state says.</summary>
 internal sealed class WrongStateException(string message) : Exception(message)

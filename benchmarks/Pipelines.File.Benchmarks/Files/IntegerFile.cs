@@ -1,6 +1,6 @@
 using System.Runtime.InteropServices;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>The file of the 2019 grid: 64-bit little-endian integers 0, 1, 2, … Deleted when it is disposed.</summary>
 internal sealed class IntegerFile : IDisposable

@@ -3,7 +3,7 @@ using System.Globalization;
 using System.Text.Json;
 using System.Text.Json.Serialization;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>What a program does with each line of a text file. A struct, so that each way to get at the lines is compiled for it.</summary>
 internal interface ILineParser

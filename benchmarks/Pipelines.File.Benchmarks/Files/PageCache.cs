@@ -1,6 +1,6 @@
 using Microsoft.Win32.SafeHandles;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>Empties the page cache of one file, which needs no rights: what is clean goes (posix_fadvise(2)). Linux only.</summary>
 internal static class PageCache

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>A new folder under the temporary one, which the environment (TMPDIR on Unix) chooses; deleted with all that is in it.</summary>
 internal sealed class TemporaryFolder : IDisposable

@@ -1,7 +1,7 @@
 using System.Globalization;
 using System.Text;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>A text file of lines that are the same on every machine, and what a parser makes of it. Deleted when it is disposed.</summary>
 internal sealed class TextFile : IDisposable

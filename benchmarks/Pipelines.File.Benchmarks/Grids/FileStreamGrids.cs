@@ -1,6 +1,6 @@
 using BenchmarkDotNet.Attributes;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>The points of the grids that .NET 6 was measured with when FileStream was rewritten.</summary>
 public abstract class FileStreamGrid : Suite

@@ -1,6 +1,6 @@
 using BenchmarkDotNet.Attributes;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// The grid of 2019 as it was: five buffer sizes, two ways to open, two files of incrementing integers in the page cache, and the last

@@ -8,7 +8,7 @@ using BenchmarkDotNet.Reports;
 using Perfolizer.Horology;
 using Perfolizer.Metrology;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>A suite of BenchmarkDotNet and the temporary folder that its files live in while one of its cases runs.</summary>
 [SuppressMessage("Design", "CA1001:Types that own disposable fields should be disposable",

@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using System.Globalization;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// <c>alone GRID POINT WAY</c>: one sample of one way at one point of a grid, and nothing else, for <see cref="ProcessMeasurement"/>,

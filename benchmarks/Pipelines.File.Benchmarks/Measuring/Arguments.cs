@@ -1,6 +1,6 @@
 using System.Globalization;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>What stands behind a command: flags, and options with a value. What nobody asked for is an error.</summary>
 internal sealed class Arguments(IEnumerable<string> arguments, string usage)

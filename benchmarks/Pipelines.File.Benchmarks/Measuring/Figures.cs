@@ -1,6 +1,6 @@
 using System.Globalization;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>Figures as the report's text and tables show them.</summary>
 internal static class Figures

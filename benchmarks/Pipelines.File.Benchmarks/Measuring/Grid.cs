@@ -1,6 +1,6 @@
 using System.Diagnostics;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>Points at which the same ways are measured against each other.</summary>
 /// <param name="Key">In the CSV file and in picture names.</param>

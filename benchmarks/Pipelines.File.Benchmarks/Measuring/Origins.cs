@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>Whose a way is.</summary>
 internal enum Origin

@@ -1,7 +1,7 @@
 using System.Globalization;
 using Spectre.Console;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// <see cref="Usage"/>: tables of ratios to the baseline within half a minute, for tuning. A grid goes by its key in figures.csv, several

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// How much is measured: all of it, or what a minute allows (<c>--quick</c>): fewer points and rounds, and smaller files where a

@@ -1,6 +1,6 @@
 using System.Diagnostics;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// How long an unrelated work item waits for the thread pool while something else uses it: one after the other, a millisecond apart, from a

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>One way to do something, which is measured against others at the same points.</summary>
 /// <param name="Name">What it is called in tables.</param>

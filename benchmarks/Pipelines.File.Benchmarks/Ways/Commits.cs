@@ -10,7 +10,7 @@ using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using RocksDbSharp;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>What the file is like that records go to: it decides what a sync has to write.</summary>
 internal enum CommitFile

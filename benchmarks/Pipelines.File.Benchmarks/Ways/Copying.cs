@@ -1,7 +1,7 @@
 using System.IO.Pipelines;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>What is copied where.</summary>
 internal sealed record CopyPoint(IntegerFile From, string To);

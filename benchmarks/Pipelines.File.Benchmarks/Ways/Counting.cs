@@ -3,7 +3,7 @@ using System.Globalization;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>The ways to know how many lines a file has; the first, a loop by hand, is the baseline.</summary>
 internal static class Counting

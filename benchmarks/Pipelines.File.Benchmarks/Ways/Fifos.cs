@@ -2,7 +2,7 @@ using System.Diagnostics;
 using System.IO.Pipelines;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>How long it takes from a byte in one of many idle FIFOs to its reader's continuation. Linux.</summary>
 internal static class IdleFifos

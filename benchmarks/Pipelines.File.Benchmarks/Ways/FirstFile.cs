@@ -5,7 +5,7 @@ using System.Runtime.CompilerServices;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// <c>first</c>: how long the first file of a process takes, with all that is loaded and compiled for it. Each time in a process of its

@@ -3,7 +3,7 @@ using System.Globalization;
 using System.IO.Pipelines;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary><c>follow</c>: how late a line is while one file is followed, and what a thousand idle files cost. Linux.</summary>
 internal static class Following

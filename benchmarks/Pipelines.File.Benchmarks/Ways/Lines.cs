@@ -6,7 +6,7 @@ using Nerdbank.Streams;
 using Pipelines.File;
 using Pipelines.Sockets.Unofficial;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>Every way to get at the lines of a file, for one parser. Every line of these files ends with a line feed.</summary>
 internal static class LineWays<TParser>

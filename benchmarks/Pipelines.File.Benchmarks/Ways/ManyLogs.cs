@@ -2,7 +2,7 @@ using System.Diagnostics;
 using System.Globalization;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// <c>logs</c>: what LogFollower costs with many logs, and beside rsyslog's imfile, if that is installed, on the same work. Linux.

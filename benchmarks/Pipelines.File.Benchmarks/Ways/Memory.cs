@@ -2,7 +2,7 @@ using System.Runtime.InteropServices;
 using Microsoft.IO;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>One point of a memory grid: content that is built of equal pieces, again and again.</summary>
 /// <param name="Size">Bytes of one write.</param>

@@ -5,7 +5,7 @@ using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// <c>counts [--size MIB] [--output FILE]</c>: how many reads finish on the caller's thread and how many are handed over, with the file in

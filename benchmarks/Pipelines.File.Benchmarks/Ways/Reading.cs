@@ -10,7 +10,7 @@ using Nerdbank.Streams;
 using Pipelines.File;
 using Pipelines.Sockets.Unofficial;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>One point of a read grid.</summary>
 /// <param name="File">What is read.</param>

@@ -2,7 +2,7 @@ using System.Buffers;
 using System.Buffers.Binary;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>The ways to records with a length in front, 46 bytes each; the first, a loop by hand, is the baseline.</summary>
 internal static class Records

@@ -3,7 +3,7 @@ using System.Globalization;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>Every way to replace a file of 4 KiB; the first is the baseline. Linux.</summary>
 internal static class Replacing

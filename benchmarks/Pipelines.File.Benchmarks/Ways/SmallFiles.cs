@@ -2,7 +2,7 @@ using System.Buffers;
 using System.IO.Pipelines;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>Many small files in a folder of their own, of lengths that repeat in the same order on every machine.</summary>
 internal sealed class SmallFileSet

@@ -2,7 +2,7 @@ using System.Globalization;
 using System.Security.Cryptography;
 using CopySample;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// <c>trees [--files N] [--largest BYTES] [--rounds N] [--jobs 1|2]</c>: a folder of files of all sizes is copied, with the SHA-256 of

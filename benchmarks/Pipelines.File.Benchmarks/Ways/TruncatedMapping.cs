@@ -2,7 +2,7 @@ using System.Diagnostics;
 using System.Globalization;
 using System.IO.MemoryMappedFiles;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// <c>truncated-mapping</c>: truncates a file that it has mapped, and touches it. The system raises SIGBUS, .NET ends the process: the

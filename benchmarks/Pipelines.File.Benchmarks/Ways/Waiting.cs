@@ -4,7 +4,7 @@ using System.IO.Pipelines;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>
 /// Operations that each have to wait for the device, many at once: cold reads of 4 KiB at random places, or durable flushes of 512 B to a

@@ -6,7 +6,7 @@ using Microsoft.Win32.SafeHandles;
 using Nerdbank.Streams;
 using Pipelines.File;
 
-namespace FilePipelinesBenchmarks;
+namespace FilePipelines.Benchmarks;
 
 /// <summary>One point of a write grid: what is written where, in pieces of which size.</summary>
 /// <param name="Path">The file, which is made.</param>

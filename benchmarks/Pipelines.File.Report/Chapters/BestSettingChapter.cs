@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>
 /// Each way as it comes, and each way with the buffer that suits it best: the grids compare ways at one buffer size, which is not what

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>
 /// A chapter of the report: it measures, contributes its lines to the table of the first page, and writes itself. One that fails is named

@@ -1,7 +1,7 @@
 using System.Globalization;
 using System.Text;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>
 /// What is on the device when it is done: commits of many producers, flushes one after the other, and files that are replaced.

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Copies, many small files, and a large one from the device.</summary>
 internal sealed class FilesChapter(Scale scale) : GridChapter(

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>The first file of a process, which is what a command-line tool feels.</summary>
 internal sealed class FirstFileChapter(Scale scale) : ReportChapter

@@ -1,7 +1,7 @@
 using System.Globalization;
 using System.Text;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Followed files: how late a line is, and what idle ones cost. Linux.</summary>
 internal sealed class FollowChapter(Scale scale) : ReportChapter

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>A mapped file against the ways that copy, for both ways in which the page cache may hold it.</summary>
 internal sealed class MappingChapter(Scale scale) : GridChapter([Reading.Mapping(scale)])

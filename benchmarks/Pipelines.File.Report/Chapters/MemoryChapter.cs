@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Content that is built in memory.</summary>
 internal sealed class MemoryChapter(Scale scale) : GridChapter(Memory.Grids(scale))

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Three parsers over every way to get at the lines of a file.</summary>
 internal sealed class ParsingChapter(Scale scale) : GridChapter(

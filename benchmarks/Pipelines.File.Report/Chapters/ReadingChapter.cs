@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>The grid of 2019, and the same with every byte touched.</summary>
 internal sealed class ReadingChapter(Scale scale) : GridChapter(Reading.Of2019(scale))

@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using System.Globalization;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>What benchmarks/serve.sh measures from outside: files served over HTTP, and uploads. Needs wrk and curl.</summary>
 /// <param name="scale">How many rounds.</param>

@@ -1,7 +1,7 @@
 using System.Globalization;
 using System.Text;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Operations that wait for the device, many at once, and what they do to the rest of the program. Linux.</summary>
 internal sealed class WaitsChapter(Scale scale) : ReportChapter

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>A new file, written in pieces.</summary>
 internal sealed class WritingChapter(Scale scale) : GridChapter([.. Writing.Pieces(scale), Writing.Flushes(scale)])

@@ -1,4 +1,4 @@
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Bars that are compared with each other.</summary>
 /// <param name="Title">Above them; empty for none.</param>

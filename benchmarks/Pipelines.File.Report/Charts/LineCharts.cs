@@ -1,6 +1,6 @@
 using System.Globalization;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>One line of a chart.</summary>
 /// <param name="Name">At its end.</param>

@@ -2,7 +2,7 @@ using System.Globalization;
 using System.Net;
 using System.Text;
 
-namespace FilePipelinesBenchmarks.Reporting;
+namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>
 /// As much of SVG as a chart needs. Its greys are readable on white and on black; a page that knows its own background overrides them with

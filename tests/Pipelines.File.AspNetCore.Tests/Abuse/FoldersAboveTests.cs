@@ -1,6 +1,6 @@
 using System.Runtime.InteropServices;
 
-namespace FileSendingTests.Abuse;
+namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>The folders above that of uploads or of a cache, made where nothing takes rights away: with umask 0.</summary>
 [Collection(nameof(AloneCollection))]

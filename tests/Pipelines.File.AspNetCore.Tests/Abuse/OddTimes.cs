@@ -1,6 +1,6 @@
 using System.Diagnostics;
 
-namespace FileSendingTests.Abuse;
+namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>Files whose times .NET cannot hold: touch(1) gives them to such as are on tmpfs.</summary>
 internal static class OddTimes

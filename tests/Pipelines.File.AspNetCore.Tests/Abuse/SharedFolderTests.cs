@@ -1,7 +1,7 @@
 using System.Runtime.InteropServices;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Abuse;
+namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>Folders that others may write to.</summary>
 public sealed partial class SharedFolderTests : IDisposable

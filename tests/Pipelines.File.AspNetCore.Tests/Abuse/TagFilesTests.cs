@@ -4,7 +4,7 @@ using Microsoft.Extensions.Logging;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Abuse;
+namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>What the folder of a cache gathers, and what others put there: it stays bounded, and a look through it ends nothing.</summary>
 public sealed class TagFilesTests : IDisposable

@@ -3,7 +3,7 @@ using Microsoft.AspNetCore.Builder;
 using Microsoft.AspNetCore.Http;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Abuse;
+namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>What is planted under a name, or beside it, before an upload takes the name.</summary>
 public sealed class UploadFileNameTests : IAsyncDisposable

@@ -7,7 +7,7 @@ using Microsoft.Extensions.Logging;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Abuse;
+namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>Clients that make more uploads than there is room for, and connections that die without a word.</summary>
 public sealed class UploadFloodTests : Resumable.UploadsInAFolder

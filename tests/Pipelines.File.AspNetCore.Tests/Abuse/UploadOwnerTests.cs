@@ -6,7 +6,7 @@ using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Abuse;
+namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>A user who tries to get at the resumable uploads of another one.</summary>
 public sealed class UploadOwnerTests : Resumable.UploadsInAFolder

@@ -8,7 +8,7 @@ using Microsoft.Extensions.Logging;
 using Pipelines.File.AspNetCore;
 using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
-namespace FileSendingTests.Abuse;
+namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>What any client can cause: it is answered as a problem, costs one line of a log, and nobody else their connection.</summary>
 public sealed class UploadRefusalTests : IAsyncLifetime

@@ -12,7 +12,7 @@ using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
 using Pipelines.File;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>What works behind <c>EnableBuffering</c> works behind <c>UseRequestBuffering</c>, with the same answer.</summary>
 public sealed class DropInTests

@@ -14,7 +14,7 @@ using Microsoft.Extensions.Hosting;
 using Microsoft.Extensions.Logging;
 using Pipelines.File;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>A body that is buffered is read more than once: what works behind EnableBuffering works behind this.</summary>
 public sealed class RequestBufferingTests : IAsyncLifetime

@@ -8,7 +8,7 @@ using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Logging;
 using Pipelines.File;
 
-namespace FileSendingTests;
+namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>A response that is buffered is sent when its endpoint is done, and not at all if that throws.</summary>
 public sealed class ResponseBufferingTests : IAsyncLifetime

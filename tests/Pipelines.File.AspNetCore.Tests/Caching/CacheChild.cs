@@ -4,7 +4,7 @@ using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.OutputCaching;
 using Microsoft.Extensions.DependencyInjection;
 
-namespace FileSendingTests.Caching;
+namespace FilePipelines.AspNetCore.Tests.Caching;
 
 /// <summary>This test program as a process that fills a cache until it is killed.</summary>
 internal static class CacheChild

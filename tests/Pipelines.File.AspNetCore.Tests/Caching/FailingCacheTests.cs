@@ -7,7 +7,7 @@ using Microsoft.Extensions.Caching.Distributed;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging;
 
-namespace FileSendingTests.Caching;
+namespace FilePipelines.AspNetCore.Tests.Caching;
 
 /// <summary>Caches in folders that fail, are taken away, or hold what a cache has not written.</summary>
 public sealed class FailingCacheTests : IDisposable

@@ -13,7 +13,7 @@ using Microsoft.Extensions.Caching.Hybrid;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
 
-namespace FileSendingTests.Caching;
+namespace FilePipelines.AspNetCore.Tests.Caching;
 
 /// <summary>The output cache and the distributed cache in files, on their public surface.</summary>
 public sealed class FileOutputCacheTests : IDisposable

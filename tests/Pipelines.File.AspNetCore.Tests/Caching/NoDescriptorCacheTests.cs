@@ -1,7 +1,7 @@
 using Microsoft.Extensions.Caching.Distributed;
 using Microsoft.Extensions.DependencyInjection;
 
-namespace FileSendingTests.Caching;
+namespace FilePipelines.AspNetCore.Tests.Caching;
 
 /// <summary>A cache whose process has no descriptor left.</summary>
 [Collection(nameof(AloneCollection))]

@@ -1,7 +1,7 @@
 using Microsoft.Extensions.Caching.Distributed;
 using Microsoft.Extensions.DependencyInjection;
 
-namespace FileSendingTests.Caching;
+namespace FilePipelines.AspNetCore.Tests.Caching;
 
 /// <summary>An entry that is replaced while another request reads the old one.</summary>
 public sealed class ReplacedEntryTests : IDisposable

@@ -3,7 +3,7 @@ using Microsoft.AspNetCore.Http;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>What happens between the last byte of an upload and the answer.</summary>
 public sealed class FinishingTests : UploadsInAFolder

@@ -4,7 +4,7 @@ using System.Net;
 using System.Net.Sockets;
 using System.Security.Cryptography;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Resumable uploads to a server that is killed at any moment.</summary>
 public sealed class KilledServerTests : IDisposable

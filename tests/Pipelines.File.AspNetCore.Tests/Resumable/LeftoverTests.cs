@@ -3,7 +3,7 @@ using System.Text.Json;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Uploads that a killed process has left between two steps, and what cannot be opened.</summary>
 public sealed partial class LeftoverTests : UploadsInAFolder
@@ -69,7 +69,7 @@ public sealed partial class LeftoverTests : UploadsInAFolder
 
         Assert.ThrowsAny<Exception>(() => store.Open(id));
 
-        Assert.Equal(0, FilePipelinesTests.OpenHandles.Below(Folder));
+        Assert.Equal(0, FilePipelines.Tests.OpenHandles.Below(Folder));
     }
 
     [Theory]

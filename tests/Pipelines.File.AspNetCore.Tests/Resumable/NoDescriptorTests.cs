@@ -1,6 +1,6 @@
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>An upload that is opened while the process has hardly a descriptor left.</summary>
 [Collection(nameof(AloneCollection))]

@@ -1,6 +1,6 @@
 using Microsoft.AspNetCore.Http;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Requests that no client of the protocol sends, and what they leave.</summary>
 public sealed class OddRequestTests : UploadsInAFolder

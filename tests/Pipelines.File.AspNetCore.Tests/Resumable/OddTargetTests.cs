@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Uploads whose name, or whose parts, are not what they should be.</summary>
 public sealed class OddTargetTests : UploadsInAFolder

@@ -1,7 +1,7 @@
 using System.IO.Pipelines;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>What all uploads together take, and what removes those that nobody finishes.</summary>
 public sealed class QuotaTests : UploadsInAFolder

@@ -9,7 +9,7 @@ using Pipelines.File;
 using Pipelines.File.AspNetCore;
 using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>The tus protocol 1.0.0, request by request.</summary>
 public sealed class ResumableUploadTests : UploadsInAFolder

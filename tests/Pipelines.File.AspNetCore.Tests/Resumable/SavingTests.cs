@@ -2,7 +2,7 @@ using System.Diagnostics;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>How a whole resumable upload takes its name.</summary>
 public sealed class SavingTests : UploadsInAFolder

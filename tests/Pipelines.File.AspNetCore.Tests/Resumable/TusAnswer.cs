@@ -1,6 +1,6 @@
 using System.Net.Http.Headers;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>The status, the headers and the text of a response.</summary>
 internal sealed class TusAnswer

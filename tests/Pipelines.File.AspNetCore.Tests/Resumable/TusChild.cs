@@ -6,7 +6,7 @@ using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.Http;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>
 /// This test program as a server that is killed. The uploads are in the folder unfinished, the files in the folder saved.

@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using System.Globalization;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>
 /// tus-js-client under node, against a server that is killed. Runs where the environment variable TUS_CLIENT names the folder with its

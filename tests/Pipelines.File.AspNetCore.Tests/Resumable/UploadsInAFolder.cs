@@ -1,7 +1,7 @@
 using Pipelines.File;
 using Pipelines.File.AspNetCore;
 
-namespace FileSendingTests.Resumable;
+namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Tests of a server of resumable uploads in a folder of its own.</summary>
 public abstract class UploadsInAFolder : IAsyncDisposable

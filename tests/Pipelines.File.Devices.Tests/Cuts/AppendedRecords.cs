@@ -1,7 +1,7 @@
 using System.Buffers;
 using System.Buffers.Binary;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>Two writers append records to one file that was there before.</summary>
 internal sealed class AppendedRecords(FlushGuarantee guarantee) : Workload

@@ -1,7 +1,7 @@
 using System.Globalization;
 using System.Text;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// A log that is written, rotated and followed: each line is shipped, then the checkpoint behind it is saved. After the failure the

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// The power fails at any moment of a recorded run, on real file systems: what was acknowledged is there after they have recovered.

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// Large files whose pages are dropped, one in small writes and one in large ones, with a commit now and then.

@@ -1,3 +1,3 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 public sealed class Ext4CutTests() : CutTests(FileSystemKind.Ext4);

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>Several producers commit records of the pattern to one file: one sync serves all that wait.</summary>
 internal sealed class GroupCommits(FlushGuarantee guarantee, long preallocated) : Workload

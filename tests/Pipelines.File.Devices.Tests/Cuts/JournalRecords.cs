@@ -1,7 +1,7 @@
 using System.Buffers.Binary;
 using System.Globalization;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// Several callers append to a journal of many short segments, some of them batches, old segments are trimmed, and a consumer follows.

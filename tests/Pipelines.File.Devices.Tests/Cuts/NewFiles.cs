@@ -1,7 +1,7 @@
 using System.Buffers;
 using System.Globalization;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>New files, one after the other, in two folders at once: each whole under its name, or written under it.</summary>
 internal sealed class NewFiles(FlushGuarantee guarantee, bool replaces) : Workload

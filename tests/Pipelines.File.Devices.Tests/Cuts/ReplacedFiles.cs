@@ -2,7 +2,7 @@ using System.Buffers;
 using System.Buffers.Binary;
 using System.Globalization;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>Files that are replaced again and again, several at once.</summary>
 internal sealed class ReplacedFiles(FlushGuarantee guarantee) : Workload

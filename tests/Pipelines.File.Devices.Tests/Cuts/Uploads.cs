@@ -1,7 +1,7 @@
 using Microsoft.AspNetCore.Http;
 using Pipelines.File.AspNetCore;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>Uploads that are saved, several at once: to new names, and over old ones.</summary>
 internal sealed class Uploads(bool isDurable) : Workload

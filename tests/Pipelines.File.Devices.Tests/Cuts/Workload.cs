@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>A use of the library that is told what is on the device, and a look for that after a power failure.</summary>
 internal abstract class Workload

@@ -1,3 +1,3 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 public sealed class XfsCutTests() : CutTests(FileSystemKind.Xfs);

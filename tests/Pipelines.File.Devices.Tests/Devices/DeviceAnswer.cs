@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>What the disk answers.</summary>
 /// <param name="Error">The errno; 0: done.</param>

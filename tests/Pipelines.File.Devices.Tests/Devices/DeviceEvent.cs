@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>One step of a recording.</summary>
 /// <param name="Offset">Of a write, bytes.</param>

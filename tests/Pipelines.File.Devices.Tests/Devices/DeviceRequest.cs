@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>What the system asks of the disk.</summary>
 /// <param name="Kind">What is to be done.</param>

@@ -1,6 +1,6 @@
 using Microsoft.Win32.SafeHandles;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// The content of a disk, in memory (memfd_create(2)): it has no name, and is gone with the process. What was never written takes no room.

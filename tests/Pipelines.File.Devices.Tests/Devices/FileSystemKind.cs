@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>A file system that the laboratory makes: as small as it goes, for it is mounted thousands of times.</summary>
 internal sealed record FileSystemKind(string Name, long Length, string MountOptions, string[] Arguments)

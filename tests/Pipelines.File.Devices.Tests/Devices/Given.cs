@@ -1,6 +1,6 @@
 using System.Globalization;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>How long and how often, from the environment.</summary>
 internal static class Given

@@ -1,6 +1,6 @@
 using System.Diagnostics;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// A file system on a disk of our own: the disk is served by this process (<see cref="NbdServer"/>), nbdfuse(1) makes a file of it, and

@@ -1,6 +1,6 @@
 using System.Runtime.InteropServices;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// The system calls that make and mount a disk, memfd_create(2), ioctl(2), mount(2) and umount2(2), and those of a writer by hand.

@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using System.Runtime.InteropServices;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>A mounted disk. If the process is killed, a shell that reads from it ends the mount.</summary>
 internal sealed class MountedFolder : IDisposable

@@ -1,7 +1,7 @@
 using System.Buffers.Binary;
 using System.Net.Sockets;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// Serves a disk on a Unix socket: the NBD protocol with the fixed newstyle handshake (NetworkBlockDevice/nbd, doc/proto.md). Each

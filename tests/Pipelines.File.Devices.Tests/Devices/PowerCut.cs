@@ -1,6 +1,6 @@
 using System.Diagnostics;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// What a disk may have after a power failure: all that was written before the last flush, and of what was written later any sectors in

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// A disk that writes down what it is asked, in order, and that fails where it is told to. A flush is written down when it is over and

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// A writer on a disk that begins to fail: it goes on until the first error, and then tries everything that must fail from there on.

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// A disk that begins to fail at a random request, under real file systems. PIPELINES_FILE_FAILURES (2) says how many disks for each file

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>The application's pool has as few threads as it can, and gets no others, until this is disposed.</summary>
 internal sealed class FewPoolThreads : IDisposable

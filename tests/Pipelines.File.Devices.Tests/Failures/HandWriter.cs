@@ -1,6 +1,6 @@
 using Microsoft.Win32.SafeHandles;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// The same without the library: the system calls that a careful program makes for each kind of file, and what they answer. It shows what

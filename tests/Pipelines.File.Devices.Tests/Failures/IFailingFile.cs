@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>A file that is written and synced in random pieces, on a disk that begins to fail.</summary>
 internal interface IFailingFile

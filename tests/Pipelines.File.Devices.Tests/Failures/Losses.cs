@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>How many disks have lost what was synced, and how many files of each kind.</summary>
 internal sealed class Losses

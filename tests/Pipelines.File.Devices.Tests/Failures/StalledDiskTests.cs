@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>A disk that does not answer: what waits for it can be given up, and nothing else waits.</summary>
 [Trait("Category", StressTime.Category)]

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>A system call that can fail, with every errno of its man page that a right program may get: not EBADF and EFAULT.</summary>
 /// <param name="Number">On x86-64.</param>

@@ -1,4 +1,4 @@
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>Which argument of a system call tells the file.</summary>
 internal enum SystemCallFile

@@ -3,7 +3,7 @@ using System.Runtime.InteropServices;
 using System.Text;
 using Microsoft.Win32.SafeHandles;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// Answers the system calls of a child (seccomp_unotify(2)): the n-th one of a kind that is about a file of the folder fails, and all

@@ -2,7 +2,7 @@ using System.Diagnostics;
 using System.Globalization;
 using System.Runtime.InteropServices;
 
-namespace FileDevicesTests;
+namespace FilePipelines.Devices.Tests;
 
 /// <summary>
 /// The n-th system call of an operation fails, n = 1, 2, … until the operation succeeds, with every errno of its man page. Afterwards the

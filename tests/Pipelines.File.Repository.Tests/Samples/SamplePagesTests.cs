@@ -3,7 +3,7 @@ using System.Net;
 using System.Security.Cryptography;
 using System.Text;
 using System.Text.RegularExpressions;
-using FileSendingTests.Resumable;
+using FilePipelines.AspNetCore.Tests.Resumable;
 using FileServerSample;
 using Microsoft.AspNetCore.Builder;
 

@@ -1,12 +1,12 @@
 using System.Buffers;
 using System.Diagnostics;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A pipe whose file cannot be made, or not be written.</summary>
 public sealed class FileBufferingFaultTests : IDisposable

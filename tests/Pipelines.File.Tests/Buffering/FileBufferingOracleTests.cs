@@ -1,11 +1,11 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Random mixtures of calls, made on our pipe and on .NET's without a threshold. A read of ours may return a part of what the other one

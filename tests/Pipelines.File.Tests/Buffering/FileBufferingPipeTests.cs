@@ -1,10 +1,10 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A pipe that goes on in a file: what its writer, its readers and its streams see.</summary>
 public sealed class FileBufferingPipeTests : IDisposable

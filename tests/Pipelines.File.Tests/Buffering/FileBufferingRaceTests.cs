@@ -1,9 +1,9 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The writer, the readers and those who may call at any moment, on threads of their own.</summary>
 public sealed class FileBufferingRaceTests : IDisposable

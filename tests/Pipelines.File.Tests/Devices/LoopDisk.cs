@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// A file system of one test's own, on a loop device (loop(4)). It needs root, losetup and the maker of the file system; without them the

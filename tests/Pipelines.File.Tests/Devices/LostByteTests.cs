@@ -1,9 +1,9 @@
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Writing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Real file systems that lose bytes: the writer has to say so, and never to acknowledge them.</summary>
 public sealed class LostByteTests

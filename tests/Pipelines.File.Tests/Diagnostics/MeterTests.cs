@@ -4,7 +4,7 @@ using System.Diagnostics.Metrics;
 using Pipelines.File;
 using Pipelines.File.Diagnostics;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The meter as a listener sees it.</summary>
 [Collection("whole process")]

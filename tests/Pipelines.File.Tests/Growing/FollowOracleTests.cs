@@ -5,7 +5,7 @@ using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Random sequences of what can happen to a followed file, against a model that knows what its follower has to give, and when it has to

@@ -7,7 +7,7 @@ using Pipelines.File;
 using Pipelines.File.Growing;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A followed file under callers, names and file systems that are not kind to it.</summary>
 [Collection("whole process")]

@@ -5,7 +5,7 @@ using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Files that are written at full speed, rotated in every way and followed all the while, with cancellations at any moment: every line

@@ -2,13 +2,13 @@ using System.Buffers;
 using System.IO.Pipelines;
 using System.Runtime.InteropServices;
 using System.Text;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.Growing;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A reader that waits at the end of its file: what it gives, when it completes, and that nothing of it is left.</summary>
 [Collection("whole process")]

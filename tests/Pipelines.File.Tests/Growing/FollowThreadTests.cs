@@ -2,7 +2,7 @@ using System.Collections.Concurrent;
 using System.IO.Pipelines;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>No code of a caller's runs on the threads that watch and look at followed files, or that wait.</summary>
 public sealed class FollowThreadTests : IDisposable

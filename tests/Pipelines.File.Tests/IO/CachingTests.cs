@@ -1,10 +1,10 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary><see cref="FileCaching.DropBehind"/>: which calls are made for it, and what is in the page cache afterwards.</summary>
 public sealed class CachingTests : IDisposable

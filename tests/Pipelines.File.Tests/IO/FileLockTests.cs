@@ -3,7 +3,7 @@ using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 public sealed class FileLockTests : IDisposable
 {

@@ -1,7 +1,7 @@
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 public sealed class FileStatusTests : IDisposable
 {

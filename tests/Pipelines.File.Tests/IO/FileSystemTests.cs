@@ -3,7 +3,7 @@ using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Lines;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What differs from one file system to another.</summary>
 public sealed class FileSystemTests : IDisposable

@@ -1,10 +1,10 @@
 using System.IO.Pipelines;
 using System.Runtime.InteropServices;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Files that behave unlike a file on a disk.</summary>
 public sealed partial class OddFileTests : IDisposable

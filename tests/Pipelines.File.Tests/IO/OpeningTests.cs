@@ -1,12 +1,12 @@
 using System.IO.Pipelines;
 using System.IO.Pipes;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// What opening finds out: whether the file is new, whether it may be read or written, and that nothing it waits for holds up others.

@@ -3,7 +3,7 @@ using System.Reflection;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Options that contradict each other or the file, and what is said of them.</summary>
 public sealed class OptionTests : IDisposable

@@ -2,12 +2,12 @@ using System.Buffers;
 using System.IO.Pipelines;
 using System.IO.Pipes;
 using System.Runtime.Versioning;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Handles that cannot seek, by blocking calls, as the standard streams of a process of Windows are: anonymous pipes.</summary>
 public sealed class SequentialFileTests

@@ -1,9 +1,9 @@
 using System.Formats.Tar;
 using System.IO.Compression;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Readers and streams of one open file, with what reads archives.</summary>
 public sealed class SharedFileStreamTests : IDisposable

@@ -1,8 +1,8 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>One open file that many callers read at once.</summary>
 public sealed class SharedFileTests : IDisposable

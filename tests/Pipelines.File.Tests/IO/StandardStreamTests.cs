@@ -1,9 +1,9 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
-using FilePipelinesChild;
+using FilePipelines.Child;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Standard input and output as a shell hands them over: files from where they were left, pipes, sockets.</summary>
 public sealed class StandardStreamTests : IDisposable

@@ -1,7 +1,7 @@
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 public sealed class Crc32CTests
 {

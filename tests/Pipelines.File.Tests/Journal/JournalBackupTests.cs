@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Copies of a journal that is written, and the segments that are sealed meanwhile.</summary>
 public sealed class JournalBackupTests : IDisposable

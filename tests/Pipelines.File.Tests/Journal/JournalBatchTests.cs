@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Batches that are appended whole, conditions and full queues; and batches that are read and kept too long.</summary>
 public sealed class JournalBatchTests : IDisposable

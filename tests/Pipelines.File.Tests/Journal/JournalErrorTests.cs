@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Errors of the device: nothing is acknowledged after the first, and what was acknowledged before stays.</summary>
 public sealed class JournalErrorTests

@@ -1,9 +1,9 @@
 using System.Diagnostics;
 using System.Globalization;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// A process that appends and is killed at random moments, while another process follows: every acknowledged record is there once, in

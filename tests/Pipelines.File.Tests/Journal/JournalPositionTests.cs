@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What a reader has read is told from other records that get the same numbers.</summary>
 public sealed class JournalPositionTests : IDisposable

@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Calls of a journal that meet each other.</summary>
 public sealed class JournalRaceTests : IDisposable

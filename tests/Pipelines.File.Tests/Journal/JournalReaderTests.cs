@@ -1,9 +1,9 @@
 using System.Diagnostics;
 using System.Globalization;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 public sealed class JournalReaderTests : IDisposable
 {

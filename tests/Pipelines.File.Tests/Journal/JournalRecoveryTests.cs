@@ -1,7 +1,7 @@
 using System.Globalization;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 public sealed class JournalRecoveryTests : IDisposable
 {

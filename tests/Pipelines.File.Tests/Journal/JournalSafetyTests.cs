@@ -3,7 +3,7 @@ using System.Buffers.Binary;
 using System.Globalization;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What other writers, callers, clocks and contents of records do to a journal.</summary>
 public sealed class JournalSafetyTests : IDisposable

@@ -1,9 +1,9 @@
 using System.Buffers;
 using System.Text.Json;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 public sealed class JournalTests : IDisposable
 {

@@ -1,7 +1,7 @@
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Records and segments for tests of the journal.</summary>
 internal static class Journaled

@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A segment that grows and is cut while a reader has read a part of it.</summary>
 public sealed class SegmentReaderTests : IDisposable

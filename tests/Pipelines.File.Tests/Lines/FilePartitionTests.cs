@@ -3,7 +3,7 @@ using System.Reflection;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Files in parts that begin at lines, and several readers at once: errors, cancellation, and files that change meanwhile.
@@ -230,7 +230,7 @@ public sealed class FilePartitionTests : IDisposable
     [Fact]
     public async Task ForEachPartitionAsync_BodyLeavesEarly_IsNoError()
     {
-        string path = _folder.File("f", FilePipelinesChild.Pattern.Bytes(100_000));
+        string path = _folder.File("f", FilePipelines.Child.Pattern.Bytes(100_000));
         await FilePipeReader.ForEachPartitionAsync(
             path, async (reader, _) => reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.Start), 2, cancellationToken: _stop);
     }

@@ -1,7 +1,7 @@
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A reader that begins at the last lines of a file.</summary>
 public sealed class LastLineTests : IDisposable

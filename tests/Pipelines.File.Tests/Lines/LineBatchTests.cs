@@ -5,7 +5,7 @@ using System.Text;
 using Pipelines.File;
 using Pipelines.File.Testing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// What batches of lines do that single lines do not: how long they are valid, lines in one piece, and what is left of a reader that is

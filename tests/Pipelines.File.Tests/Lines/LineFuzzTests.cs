@@ -2,7 +2,7 @@ using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// The lines of random texts in random mixtures of ways, one going on where another has left off, over readers of every kind and size,

@@ -3,7 +3,7 @@ using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File.Lines;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The ends of all lines of a span: what a search for one after the other finds.</summary>
 public sealed class LineIndexTests

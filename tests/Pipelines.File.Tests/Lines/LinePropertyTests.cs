@@ -3,7 +3,7 @@ using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Random texts, cut in every way that segments, reads and partitions cut them: every way to the lines gives those of string.Split.

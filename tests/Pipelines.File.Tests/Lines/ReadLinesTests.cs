@@ -5,7 +5,7 @@ using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Testing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// The lines of a pipe: the same however the bytes are cut into segments and reads, and what is left of the reader after the loop.

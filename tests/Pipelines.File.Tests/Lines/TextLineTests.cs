@@ -3,7 +3,7 @@ using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Lines as text: every encoding of .NET itself, marks, and what is left of the reader.</summary>
 public sealed class TextLineTests : IDisposable

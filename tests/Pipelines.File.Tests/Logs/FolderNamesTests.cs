@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>When the names in a folder are listed again. The clock says how long a listing takes.</summary>
 public sealed class FolderNamesTests : IDisposable

@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What LogFollower.ReadBatchesAsync puts together, of one log and of many.</summary>
 public sealed class FollowedBatchTests : IDisposable

@@ -4,7 +4,7 @@ using Pipelines.File;
 // What is kept too long here is what is tested.
 #pragma warning disable PF0002
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What is kept of a follower's lines beyond the next step of the loop: it throws, and a copy does not.</summary>
 public sealed class FollowedLineKeptTests : IDisposable

@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Checkpoints of logs that have no file any more.</summary>
 public sealed class GoneLogTests : IDisposable

@@ -1,7 +1,7 @@
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What files begin with that is no line: a byte order mark, and a hole that a truncation has left.</summary>
 public sealed class LogBeginningTests : IDisposable

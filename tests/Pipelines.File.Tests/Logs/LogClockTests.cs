@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>LogFollowerOptions.TimeProvider is the clock for whatever a follower waits for.</summary>
 public sealed class LogClockTests : IDisposable

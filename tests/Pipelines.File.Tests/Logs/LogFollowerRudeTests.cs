@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Callers and folders that do what nobody expects.</summary>
 public sealed class LogFollowerRudeTests : IDisposable

@@ -2,7 +2,7 @@ using System.Diagnostics;
 using System.Globalization;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// A log that is rotated in every way while its follower is ended at random moments and goes on from its checkpoint: one after another, for

@@ -2,7 +2,7 @@ using System.IO.Compression;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 public sealed class LogFollowerTests : IDisposable
 {

@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A log whose name is a link, as in Kubernetes: its files rotate beside the target.</summary>
 public sealed class LogLinkTests : IDisposable

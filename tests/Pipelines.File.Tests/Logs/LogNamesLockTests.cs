@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What is asked of the names of a log while a search hashes files, which takes long if they are compressed.</summary>
 public sealed class LogNamesLockTests : IDisposable

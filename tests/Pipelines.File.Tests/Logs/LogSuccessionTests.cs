@@ -1,7 +1,7 @@
 using System.IO.Compression;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Which file comes next where names and times say too little, or something wrong: no line is lost, and none comes twice.

@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Logs that are copied and truncated (copytruncate), several times between two looks: what only the copies hold is read there.

@@ -3,7 +3,7 @@ using System.Globalization;
 using System.IO.Compression;
 using System.Text;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// A log that is written fast and rotated by logrotate(8), and a shipper in a process of its own that is killed at random moments: every

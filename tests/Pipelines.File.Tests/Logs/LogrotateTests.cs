@@ -2,7 +2,7 @@ using System.Globalization;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// A log that is written at full speed, rotated by logrotate(8), and followed. 60,000 lines at least, or a million where

@@ -2,7 +2,7 @@ using System.Globalization;
 using System.Runtime.CompilerServices;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Logs as the libraries of logging write them, with their own ways of rolling.</summary>
 public sealed class RollingWriterTests : IDisposable

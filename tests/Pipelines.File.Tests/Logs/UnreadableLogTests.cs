@@ -2,7 +2,7 @@ using System.Diagnostics;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Logs and folders that may not be read, or not yet: the others go on, and they come when they may be read.</summary>
 public sealed class UnreadableLogTests : IDisposable

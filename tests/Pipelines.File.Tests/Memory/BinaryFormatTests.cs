@@ -6,7 +6,7 @@ using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Binary values written into buffer writers and read from sequences, with <see cref="BinaryWriter"/>, <see cref="BinaryReader"/> and

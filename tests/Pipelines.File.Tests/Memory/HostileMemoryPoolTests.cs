@@ -1,12 +1,12 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
-using static FilePipelinesTests.HostilePool;
+using static FilePipelines.Tests.HostilePool;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Memory pools that throw, in every part and at every moment: what they throw is the error of the call that asked, nothing is lost or

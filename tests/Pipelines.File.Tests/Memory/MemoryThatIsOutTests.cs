@@ -1,9 +1,9 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Memory that a caller has while another thread completes its reader or writer: it is given to nobody else.</summary>
 public sealed class MemoryThatIsOutTests : IDisposable

@@ -1,10 +1,10 @@
 using System.Buffers;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Random mixtures of operations, done to our stream and to a <see cref="MemoryStream"/>: the same answers, errors, places and bytes.

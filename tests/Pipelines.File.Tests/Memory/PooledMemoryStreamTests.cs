@@ -3,10 +3,10 @@ using System.IO.Compression;
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
 using System.Text.Json;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What <see cref="PooledMemoryStream"/> promises beyond <see cref="MemoryStream"/>, and where the two differ.</summary>
 public sealed class PooledMemoryStreamTests : IDisposable

@@ -1,11 +1,11 @@
 using System.Buffers;
 using System.Diagnostics.CodeAnalysis;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.Memory;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What <see cref="PooledMemoryStream"/> and the shared pool take and give back, counted over the whole process.</summary>
 [Collection("whole process")]

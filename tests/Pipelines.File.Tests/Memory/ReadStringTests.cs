@@ -1,7 +1,7 @@
 using System.Buffers;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Strings with a limit: what has not come yet is told from what is wrong.</summary>
 public sealed class ReadStringTests

@@ -1,7 +1,7 @@
 using Pipelines.File;
 using Pipelines.File.Memory;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What the pool keeps, and what it lets go of.</summary>
 public sealed class SegmentPoolTests

@@ -1,8 +1,8 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Readers and writers that another thread cancels and completes, or aborts, at a random moment: what was read, and what the file has, is

@@ -1,10 +1,10 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Callers whose own code throws, or who do in the middle of one operation what ends another.</summary>
 public sealed class RudeWaitTests : IDisposable

@@ -1,11 +1,11 @@
 using System.Diagnostics;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Files and FIFOs, written and read by many at once, with cancellations from another thread at any moment and calls that are short,

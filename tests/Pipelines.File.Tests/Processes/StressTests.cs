@@ -3,12 +3,12 @@ using System.Diagnostics;
 using System.IO.Pipelines;
 using System.IO.Pipes;
 using System.Runtime.InteropServices;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Many readers and writers at once, of files and of pipes, on the back end that this system has, with cancellations at any moment: nothing

@@ -2,13 +2,13 @@ using System.Buffers;
 using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What is counted over the whole process, its memory and its threads, and so needs it for itself.</summary>
 [CollectionDefinition("whole process", DisableParallelization = true)]

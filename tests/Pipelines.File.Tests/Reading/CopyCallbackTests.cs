@@ -1,10 +1,10 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// A copy into a destination whose code ends it within each of its calls, or whose source answers anything: each byte arrives once, and

@@ -1,9 +1,9 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A copy that is canceled or fails, and another one behind it: the destination gets each byte once.</summary>
 public sealed class CopyCanceledTests : IDisposable

@@ -1,11 +1,11 @@
 using System.Collections.Concurrent;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>FilePipeReader.CopyToAsync, above all into a FilePipeWriter.</summary>
 public sealed class CopyTests : IDisposable

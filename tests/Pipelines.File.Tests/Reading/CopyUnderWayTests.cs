@@ -1,7 +1,7 @@
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What comes to a writer while a copy into it is under way.</summary>
 public sealed class CopyUnderWayTests : IDisposable

@@ -1,11 +1,11 @@
 using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Reading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Reads that are given up while the system call underneath goes on, and readers that end under a pending read.</summary>
 public sealed class ReaderCancellationTests : IDisposable

@@ -1,14 +1,14 @@
 using System.Buffers;
 using System.IO.Pipelines;
 using System.IO.Pipes;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Reading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Positions, completion, read-ahead, the memory that a read takes, and what is counted.</summary>
 public sealed class ReaderContractTests : IDisposable

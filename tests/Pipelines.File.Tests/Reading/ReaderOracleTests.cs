@@ -1,12 +1,12 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File;
 using Pipelines.File.Reading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Random mixtures of operations, done to our reader and to the BCL's over a FileStream. How many bytes one read brings is each reader's

@@ -1,13 +1,13 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Reading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// What is released, and when: CompleteAsync is over when file and memory are, and a reader keeps what its next read needs.

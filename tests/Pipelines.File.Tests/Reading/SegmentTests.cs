@@ -1,10 +1,10 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The pieces of memory that a reader gives, and how it learns that there are no more.</summary>
 public sealed class SegmentTests : IDisposable

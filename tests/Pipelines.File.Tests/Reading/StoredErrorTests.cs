@@ -1,9 +1,9 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>One error of a file that many calls throw: each with where it came from, and with no more of the calls before it.</summary>
 public sealed class StoredErrorTests : IDisposable

@@ -2,13 +2,13 @@ using System.Buffers;
 using System.Buffers.Binary;
 using System.IO.Pipelines;
 using System.Text;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File;
 using Pipelines.File.Testing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Records of a format of one's own, and what is said of bytes that are none.</summary>
 public sealed class ReadRecordBatchesTests : IDisposable

@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The error that says that a file exists.</summary>
 public sealed class FileExistsExceptionTests : IDisposable

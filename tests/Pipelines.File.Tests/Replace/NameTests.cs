@@ -1,7 +1,7 @@
 using System.Diagnostics;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Which file Replace replaces, and which folder it syncs: what the kernel means by the path, whatever its text is.</summary>
 public sealed class NameTests : IDisposable

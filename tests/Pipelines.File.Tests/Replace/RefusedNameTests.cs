@@ -3,7 +3,7 @@ using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Replace where a file system or a sandbox refuses what it needs: the new content or the old one is always there.</summary>
 [UnsupportedOSPlatform("windows")]
@@ -187,7 +187,7 @@ public sealed class RefusedNameTests : IDisposable
 
         RefusedCalls calls = new() { LinkNamelessError = Libc.EPERM };
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Mode = mode, FlushGuarantee = guarantee }, calls);
-        byte[] content = FilePipelinesChild.Pattern.Bytes(2_500_000);
+        byte[] content = FilePipelines.Child.Pattern.Bytes(2_500_000);
         await writer.WriteAsync(content, _stop);
         await writer.CompleteAsync();
         Assert.Equal(content, File.ReadAllBytes(path));

@@ -1,11 +1,11 @@
 using System.Runtime.Versioning;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Files that appear whole, or not at all.</summary>
 public sealed class ReplaceTests : IDisposable

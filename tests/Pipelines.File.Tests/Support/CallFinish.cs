@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>How an overlapped call finishes.</summary>
 public enum CallFinish

@@ -1,6 +1,6 @@
 using System.Diagnostics;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Runs the child program, by itself or under a shell that takes something from it.</summary>
 internal static class ChildProcess

@@ -2,7 +2,7 @@ using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
 using Pipelines.File.Diagnostics;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>What the counters of the library have counted since this was made, and the levels of now.</summary>
 public sealed class Counters : IDisposable

@@ -1,6 +1,6 @@
 using System.Runtime.CompilerServices;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Waits for what comes soon, but not at once.</summary>
 internal static class Eventually

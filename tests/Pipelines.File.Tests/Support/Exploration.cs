@@ -1,6 +1,6 @@
 using System.Globalization;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// How many orders of two calls the explorations try: every one, which takes minutes, where PIPELINES_FILE_EXPLORE is <c>all</c>, or the

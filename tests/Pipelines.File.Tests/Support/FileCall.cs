@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>One system call as far as a power failure may undo it, or something that the caller was told.</summary>
 internal abstract record FileCall

@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Makes file systems.</summary>
 internal static class FileSystemMaker

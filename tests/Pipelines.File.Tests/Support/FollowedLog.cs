@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The lines of a log, one at a time, with what must not come.</summary>
 internal sealed class FollowedLog : IAsyncDisposable

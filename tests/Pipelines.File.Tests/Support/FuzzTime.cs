@@ -4,7 +4,7 @@ using FsCheck;
 using FsCheck.Fluent;
 using Microsoft.FSharp.Core;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// The differential fuzzers: a number of cases each, and more of them for as many seconds as PIPELINES_FILE_FUZZ_SECONDS says. A failure

@@ -5,7 +5,7 @@ using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// A file that a test appends to, rotates and cuts while it is followed, and what a test asks of its follower. Nothing here waits for ever.

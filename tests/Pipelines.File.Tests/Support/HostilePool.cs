@@ -1,7 +1,7 @@
 using System.Buffers;
 using System.Runtime.InteropServices;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A memory pool whose every part may throw, or call back, at a chosen call. It counts what is out.</summary>
 internal sealed class HostilePool : MemoryPool<byte>

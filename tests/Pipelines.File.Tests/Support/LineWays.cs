@@ -3,7 +3,7 @@ using System.IO.Pipelines;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The ways to the lines of a pipe, and what string.Split says of the same text. Every byte is a character (Latin-1).</summary>
 internal static class LineWays

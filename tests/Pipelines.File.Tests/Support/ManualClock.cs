@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A clock that goes only as a test says, and makes the timers due that it passes.</summary>
 internal sealed class ManualClock : TimeProvider

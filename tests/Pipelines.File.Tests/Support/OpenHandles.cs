@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The handles that this process has on a file, where the system tells.</summary>
 public static class OpenHandles

@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Runs what blocks on a thread of its own: what it waits for runs on the pool's.</summary>
 internal static class OwnThread

@@ -1,7 +1,7 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A file that holds the pattern.</summary>
 internal static class PatternFile

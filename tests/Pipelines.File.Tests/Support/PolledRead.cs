@@ -1,6 +1,6 @@
 using System.IO.Pipelines;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A read that is looked at until it has ended, and whose result is taken once.</summary>
 internal sealed class PolledRead(ValueTask<ReadResult> task)

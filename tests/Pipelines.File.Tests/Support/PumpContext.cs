@@ -1,6 +1,6 @@
 using System.Collections.Concurrent;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A SynchronizationContext as a desktop program has it: everything that is posted runs on its one thread.</summary>
 internal sealed class PumpContext : SynchronizationContext, IDisposable

@@ -1,6 +1,6 @@
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Options of a follower that leaves a renamed file soon: the tests' writers have moved on by then.</summary>
 internal sealed record QuickOptions

@@ -1,6 +1,6 @@
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 internal static class RequestBuffers
 {

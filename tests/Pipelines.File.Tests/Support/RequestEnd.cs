@@ -1,6 +1,6 @@
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The end of a request, as a task.</summary>
 internal sealed class RequestEnd : TaskCompletionSource, IRequestOwner

@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// How often a test does again what depends on chance: fewer times in the quick run, and as often as it takes to find what is rare in the

@@ -4,7 +4,7 @@ using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Writing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// The system calls of the Unix back end with a script between: what a call answers instead, how much it may move, or what happens before

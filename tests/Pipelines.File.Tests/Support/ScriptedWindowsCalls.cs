@@ -4,7 +4,7 @@ using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// The calls of Windows, made to finish in every way that Windows may choose: at once, with or without a completion; later; later, but

@@ -1,6 +1,6 @@
 using Pipelines.File.Writing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A clock that goes only as a test says. Its timestamps are microseconds.</summary>
 internal sealed class StoppedClock : TimeProvider

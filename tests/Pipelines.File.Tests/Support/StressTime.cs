@@ -1,6 +1,6 @@
 using System.Globalization;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>How long the stress tests go on: two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.</summary>
 internal static class StressTime

@@ -1,6 +1,6 @@
 using System.Diagnostics;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Runs programs of the system's administrator, such as losetup(8).</summary>
 internal static class SystemTool

@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A folder of one test's own, gone when the test is over.</summary>
 public sealed class TempFolder : IDisposable

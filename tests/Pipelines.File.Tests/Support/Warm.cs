@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Rounds of a measurement of memory, for which code has to be warm.</summary>
 internal static class Warm

@@ -1,13 +1,13 @@
 using System.Buffers;
 using System.IO.Pipelines;
 using System.Security.Cryptography;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using FsCheck;
 using FsCheck.Fluent;
 using Pipelines.File;
 using Pipelines.File.Testing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A tap sees each byte once and in order, and the pipe behind it does what it would do without.</summary>
 public sealed class TapTests : IDisposable

@@ -1,9 +1,9 @@
 using System.Buffers;
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File.Testing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The reader for tests of parsers: bytes come as badly as it says.</summary>
 public sealed class TestPipeReaderTests

@@ -6,7 +6,7 @@ using System.Runtime.InteropServices;
 using System.Text;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Text and interpolated strings as UTF-8: the bytes of the string, into any writer, without the string.</summary>
 public sealed class WriteUtf8Tests

@@ -1,9 +1,9 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// Where a wait goes on: in the awaiter's SynchronizationContext or TaskScheduler unless ConfigureAwait(false) says otherwise, however it

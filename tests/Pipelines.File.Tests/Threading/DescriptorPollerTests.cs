@@ -1,8 +1,8 @@
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Operations that wait in poll(2), and cancellations that come for another one.</summary>
 public sealed class DescriptorPollerTests : IDisposable

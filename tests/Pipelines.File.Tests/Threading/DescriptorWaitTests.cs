@@ -5,7 +5,7 @@ using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Waits for descriptors.</summary>
 public sealed partial class DescriptorWaitTests : IDisposable

@@ -2,7 +2,7 @@ using System.Runtime.CompilerServices;
 using Pipelines.File;
 using Pipelines.File.Threading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The reusable wait: one thread completes it while another looks at it, takes its result and begins the next one.</summary>
 public sealed class PendingResultTests

@@ -1,6 +1,6 @@
 using Pipelines.File.Threading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The threads for calls that wait, with calls that do as they are told.</summary>
 public sealed class WaitingThreadsTests

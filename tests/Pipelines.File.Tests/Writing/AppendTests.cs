@@ -1,12 +1,12 @@
 using System.Buffers;
 using System.Text;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Writing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Files that are appended to, alone and beside others.</summary>
 public sealed class AppendTests : IDisposable

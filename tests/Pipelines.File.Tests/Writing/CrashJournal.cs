@@ -3,7 +3,7 @@ using System.IO.Pipelines;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// An append-only journal. Any number of producers append at once, and each waits until its record is on the device: one sync serves all

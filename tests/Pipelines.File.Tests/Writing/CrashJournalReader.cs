@@ -1,7 +1,7 @@
 using System.Buffers;
 using System.IO.Pipelines;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The records of a journal, from its beginning to its end or to the first torn one.</summary>
 internal sealed class CrashJournalReader(PipeReader input) : IAsyncDisposable

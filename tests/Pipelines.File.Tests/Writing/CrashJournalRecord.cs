@@ -2,7 +2,7 @@ using System.Buffers;
 using System.Buffers.Binary;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// The form of a record: its length (4 bytes, little-endian), a CRC-32C (4 bytes), its bytes. The CRC goes on from the one of the record

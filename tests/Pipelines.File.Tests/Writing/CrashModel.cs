@@ -1,4 +1,4 @@
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// What a power failure may leave of a run: everything that a sync has covered, and of the rest any part. Every sector of 512 bytes has any

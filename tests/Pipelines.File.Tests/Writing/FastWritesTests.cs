@@ -1,12 +1,12 @@
 using System.Diagnostics;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 using Pipelines.File.Writing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Which writes the caller's thread makes, which a work item of its pool, and which a thread that may wait.</summary>
 public sealed class FastWritesTests : IDisposable

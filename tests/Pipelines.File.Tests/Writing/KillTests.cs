@@ -1,10 +1,10 @@
 using System.Buffers;
 using System.Diagnostics;
 using System.Globalization;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>
 /// A process that is killed at a random moment: every file is whole, and what was acknowledged is there. PIPELINES_FILE_KILLS (20) says how

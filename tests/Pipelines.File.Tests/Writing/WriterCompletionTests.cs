@@ -1,11 +1,11 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>How a writer ends, what it opens, and what it refuses.</summary>
 public sealed class WriterCompletionTests : IDisposable

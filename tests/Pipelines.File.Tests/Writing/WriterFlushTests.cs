@@ -1,8 +1,8 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>When a flush completes, what it waits for, and what a cancellation leaves.</summary>
 public sealed class WriterFlushTests : IDisposable

@@ -1,8 +1,8 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A long write, which is copied in pieces of 1 MiB with a flush after each, and what others do meanwhile.</summary>
 public sealed class WriterLongWriteTests : IDisposable

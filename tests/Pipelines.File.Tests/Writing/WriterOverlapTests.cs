@@ -1,10 +1,10 @@
 using System.Buffers;
 using System.IO.Pipelines;
 using System.Text;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>A writer that two threads use at once, or that is told of bytes that it has not given.</summary>
 public sealed class WriterOverlapTests : IDisposable

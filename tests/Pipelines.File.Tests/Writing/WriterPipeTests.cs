@@ -1,10 +1,10 @@
 using System.IO.Pipelines;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Writing to a FIFO: its reader stalls, comes back, or goes away.</summary>
 public sealed class WriterPipeTests : IDisposable

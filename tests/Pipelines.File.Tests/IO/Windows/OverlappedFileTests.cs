@@ -2,14 +2,14 @@ using System.Buffers;
 using System.IO.Pipelines;
 using System.IO.Pipes;
 using System.Runtime.Versioning;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
 using Pipelines.File.Reading;
 using Pipelines.File.Writing;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>Reading and writing on Windows: ends, errors, large offsets, named pipes and devices.</summary>
 [SupportedOSPlatform("windows")]

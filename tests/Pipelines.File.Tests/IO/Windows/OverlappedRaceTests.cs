@@ -1,11 +1,11 @@
 using System.Buffers;
 using System.IO.Pipelines;
 using System.Runtime.Versioning;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.Reading;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>The race between the call that returns and its end, and cancellation in every state of an operation.</summary>
 [SupportedOSPlatform("windows")]

@@ -1,9 +1,9 @@
 using System.Runtime.Versioning;
-using FilePipelinesChild;
+using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.IO;
 
-namespace FilePipelinesTests;
+namespace FilePipelines.Tests;
 
 /// <summary>On Windows: how a file that was written beside its name gets it, and which calls put bytes and names on the device.</summary>
 [SupportedOSPlatform("windows")]
