@@ -2,6 +2,7 @@ using Pipelines.File.Buffering;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Threading;
+using Pipelines.File.Writing;
 
 namespace Pipelines.File;
 
@@ -37,6 +38,7 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
 {
     private readonly FileBufferingPipeOptions _options;
     private readonly UnixCalls _calls;
+    private readonly FastWrites? _writes;
 
     // The lock of the pipe, of its writer and of all its readers. It guards every field that is not readonly, but for those of which
     // another owner is named. Under it no code waits and no caller's code runs.
@@ -84,12 +86,13 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
     {
     }
 
-    /// <summary>For tests: with substitutes for the system calls.</summary>
-    internal FileBufferingPipe(FileBufferingPipeOptions? options, UnixCalls? calls)
+    /// <summary>For tests: with substitutes for the system calls, and for what is known of the time that writes take.</summary>
+    internal FileBufferingPipe(FileBufferingPipeOptions? options, UnixCalls? calls, FastWrites? writes = null)
     {
         _options = options ?? FileBufferingPipeOptions.Default;
         _options.Validate();
         _calls = calls ?? UnixCalls.Default;
+        _writes = writes;
         Folder = _options.FullFolder;
         Writer = new BufferWriter(this);
     }
@@ -241,7 +244,7 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
             _file = file;
             _memoryEnd = _flushed;
             FilePipeWriterOptions options = new() { Offset = _memoryEnd, Pool = _options.Pool, WritesHere = true };
-            _spill = FilePipeWriter.Create(new SpillFile(file.Opened, this), options, leaveOpen: true, isOpenedByPath: true);
+            _spill = FilePipeWriter.Create(new SpillFile(file.Opened, this), options, leaveOpen: true, isOpenedByPath: true, _writes);
         }
     }
 

@@ -213,7 +213,8 @@ public sealed class FileBufferingFaultTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
         using ManualResetEventSlim goesOn = new();
         FaultyCalls calls = new() { OnWriteAt = _ => Answer(goesOn, null) };
-        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MemoryThreshold = 1000 }, calls);
+        FileBufferingPipeOptions options = new() { Folder = _folder.Path, MemoryThreshold = 1000 };
+        await using FileBufferingPipe pipe = new(options, calls, StoppedClock.NoInlineWrites());
         await pipe.Writer.WriteAsync(new byte[2000], _stop);
         Task reading = pipe.Reader.CopyToAsync(Stream.Null, _stop);
         ValueTask<FlushResult> flush = default;
@@ -236,7 +237,8 @@ public sealed class FileBufferingFaultTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
         using ManualResetEventSlim goesOn = new();
         FaultyCalls calls = new() { OnWriteAt = offset => offset == 0 ? null : Answer(goesOn, -Libc.ENOSPC) };
-        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MemoryThreshold = 1000 }, calls);
+        FileBufferingPipeOptions options = new() { Folder = _folder.Path, MemoryThreshold = 1000 };
+        await using FileBufferingPipe pipe = new(options, calls, StoppedClock.NoInlineWrites());
         await pipe.Writer.WriteAsync(new byte[2000], _stop);
         pipe.Writer.Complete();
         Task saving = pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop).AsTask();
