@@ -47,9 +47,10 @@ internal static partial class FilePipeMetrics
             Level("pipelines.file.waiting.under_way", "{call}", "Calls that one of these threads performs");
 
             // The last one, because a thread that records a duration waits until this is over.
-            Volatile.Write(ref s_durations, Meter.CreateHistogram<double>("pipelines.file.waiting.duration", "s",
+            s_durations = Meter.CreateHistogram<double>("pipelines.file.waiting.duration", "s",
                 "How long these calls took, the wait for the thread included", tags: null,
-                new InstrumentAdvice<double> { HistogramBucketBoundaries = [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10] }));
+                new InstrumentAdvice<double> { HistogramBucketBoundaries = [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1, 10] });
+            Volatile.Write(ref s_hasMeter, true);
         }
 
         private static void Counter(string name, string unit, string description, Count count)

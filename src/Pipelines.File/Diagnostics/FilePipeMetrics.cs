@@ -26,8 +26,10 @@ internal static partial class FilePipeMetrics
     private static readonly ConcurrentDictionary<string, Func<long>> s_levels = new();
     private static readonly ConcurrentDictionary<string, Count> s_waits = new();
 
-    // Volatile: set when the meter exists.
     private static Histogram<double>? s_durations;
+
+    // Volatile: set when the histogram is.
+    private static bool s_hasMeter;
 
     /// <summary>
     /// The meter is created, on a thread of the pool, when the assembly with the listeners is loaded: until then nobody can listen, and
@@ -58,7 +60,17 @@ internal static partial class FilePipeMetrics
     internal static void Waited(string kind, Count count, long queuedAt)
     {
         count.Add();
-        if (Volatile.Read(ref s_durations) is { Enabled: true })
+        if (Volatile.Read(ref s_hasMeter))
+        {
+            RecordElsewhere(kind, queuedAt);
+        }
+    }
+
+    // By itself: compiling what names the histogram's type loads its assembly, which fails where no descriptor is left.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static void RecordElsewhere(string kind, long queuedAt)
+    {
+        if (s_durations!.Enabled)
         {
             ThreadPool.UnsafeQueueUserWorkItem(
                 static wait => Record(wait.Kind, wait.Duration), (Kind: kind, Duration: Stopwatch.GetElapsedTime(queuedAt)),

@@ -355,6 +355,7 @@ public sealed class WriterCompletionTests : IDisposable
         _ = await written.FlushAsync(FlushGuarantee.Written, _stop);
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await written.FlushAsync(FlushGuarantee.Durable, _stop));
 
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
         using ManualResetEventSlim mayWrite = new();
         ScriptedCalls calls = new()
         {
