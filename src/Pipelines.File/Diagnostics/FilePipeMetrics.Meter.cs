@@ -7,6 +7,8 @@ namespace Pipelines.File.Diagnostics;
 internal static partial class FilePipeMetrics
 {
     /// <summary>Creates the meter on the first call. Returns when it exists.</summary>
+    /// <remarks>By itself: compiling it may load an assembly, which its caller survives if it fails.</remarks>
+    [MethodImpl(MethodImplOptions.NoInlining)]
     internal static void MakeMeter() => _ = Instruments.Meter.Name;
 
     /// <summary>

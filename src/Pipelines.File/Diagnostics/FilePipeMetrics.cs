@@ -93,9 +93,10 @@ internal static partial class FilePipeMetrics
         {
             MakeMeter();
         }
-        catch (TypeInitializationException)
+        catch (Exception)
         {
-            // A listener, which is called when an instrument is created, has thrown. Files are read and written without the meter.
+            // A listener, which is called when an instrument is created, has thrown, or an assembly could not be loaded without
+            // descriptors. Here nobody has called it, so it would end the process. Files are read and written without the meter.
         }
     }
 
