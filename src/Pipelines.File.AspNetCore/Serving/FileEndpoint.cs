@@ -6,6 +6,7 @@ using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.StaticFiles;
 using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.FileProviders;
+using Microsoft.Net.Http.Headers;
 
 namespace Pipelines.File.AspNetCore;
 
@@ -27,9 +28,10 @@ internal sealed class FileEndpoint
     private readonly StaticFileOptions _options;
     private readonly IContentTypeProvider _types;
     private readonly bool _remembers;
+    private readonly PrecompressedFiles? _variants;
     private readonly RequestDelegate _middleware;
 
-    internal FileEndpoint(IApplicationBuilder app, FileSender sender, StaticFileOptions options)
+    private FileEndpoint(IApplicationBuilder app, FileSender sender, StaticFileOptions options, int? order)
     {
         _sender = sender;
         _options = options;
@@ -39,13 +41,15 @@ internal sealed class FileEndpoint
 
         // Another provider may show another file for the same path at any time.
         _remembers = files.GetType() == typeof(PhysicalFileProvider);
+        HeldTimes held = new(files);
+        _variants = order is { } known ? new PrecompressedFiles(held, known) : null;
         IApplicationBuilder branch = app.New();
         branch.Use(next => context => sender.InvokeAsync(context, next));
         branch.UseStaticFiles(new StaticFileOptions
         {
             ContentTypeProvider = _types,
             DefaultContentType = options.DefaultContentType,
-            FileProvider = new HeldTimes(files),
+            FileProvider = _variants ?? (IFileProvider)held,
             HttpsCompression = options.HttpsCompression,
             OnPrepareResponse = Prepare,
             OnPrepareResponseAsync = options.OnPrepareResponseAsync,
@@ -59,7 +63,20 @@ internal sealed class FileEndpoint
         _middleware = branch.Build();
     }
 
-    internal Task InvokeAsync(HttpContext context)
+    /// <summary>Serves the files of the options. With compressed variants, what is remembered depends on what the client takes.</summary>
+    internal static RequestDelegate Of(IApplicationBuilder app, FileSender sender, StaticFileOptions options)
+    {
+        if (options is not FileEndpointOptions { ServePrecompressedFiles: true })
+        {
+            return new FileEndpoint(app, sender, options, order: null).InvokeAsync;
+        }
+
+        Lazy<FileEndpoint>[] endpoints = [.. Enumerable.Range(0, PrecompressedFiles.Orders)
+            .Select(order => new Lazy<FileEndpoint>(() => new FileEndpoint(app, sender, options, order)))];
+        return context => endpoints[PrecompressedFiles.OrderOf(context.Request.Headers.AcceptEncoding)].Value.InvokeAsync(context);
+    }
+
+    private Task InvokeAsync(HttpContext context)
     {
         if (!IsPlain(PathOf(context), OperatingSystem.IsWindows()))
         {
@@ -68,6 +85,7 @@ internal sealed class FileEndpoint
         }
 
         return IsForWholeFile(context.Request) && _served.TryGetValue(PathOf(context), out ServedFile? served)
+            && (_variants is null || _variants.GetFileInfo("/" + PathOf(context)).PhysicalPath == served.Info.PhysicalPath)
             && _sender.Begin(context, context.Features.Get<IHttpResponseBodyFeature>()) is { } sending && served.File.TryUse()
             ? SendAsync(context, sending, served) : PassAsync(context);
     }
@@ -129,6 +147,7 @@ internal sealed class FileEndpoint
             headers.ETag = served.EntityTag;
             headers.AcceptRanges = "bytes";
             headers.ContentLength = file.Shared.Length;
+            SetEncoding(headers, served.Info);
             StaticFileResponseContext prepared = new(context, served.Info);
             _options.OnPrepareResponse(prepared);
             await _options.OnPrepareResponseAsync(prepared).ConfigureAwait(false);
@@ -184,7 +203,22 @@ internal sealed class FileEndpoint
             Remember(PathOf(prepared.Context), sending.Files, prepared.File, prepared.Context.Response.Headers);
         }
 
+        SetEncoding(prepared.Context.Response.Headers, prepared.File);
         _options.OnPrepareResponse(prepared);
+    }
+
+    private void SetEncoding(IHeaderDictionary headers, IFileInfo file)
+    {
+        if (_variants is not null)
+        {
+            headers.Append(HeaderNames.Vary, HeaderNames.AcceptEncoding);
+        }
+
+        // What has no length has no body: 304, 412, 416.
+        if (file is PrecompressedFiles.Variant variant && headers.ContentLength is not null)
+        {
+            headers.ContentEncoding = variant.Encoding;
+        }
     }
 
     /// <summary>Remembers the answer if an earlier request has opened the file, and the file is kept.</summary>

@@ -29,6 +29,7 @@ public static class FileEndpointRouteBuilderExtensions
     /// </param>
     /// <param name="options">
     /// What is served, and how; <see langword="null"/> means the defaults: the files of wwwroot. <c>RequestPath</c> must be empty.
+    /// <see cref="FileEndpointOptions"/> also serves compressed variants.
     /// </param>
     /// <returns>The endpoint, for conventions.</returns>
     /// <exception cref="ArgumentNullException">An argument is <see langword="null"/>.</exception>
@@ -47,8 +48,8 @@ public static class FileEndpointRouteBuilderExtensions
         }
 
         IApplicationBuilder app = endpoints as IApplicationBuilder ?? endpoints.CreateApplicationBuilder();
-        FileEndpoint endpoint = new(app, FilePipelinesApplicationBuilderExtensions.SenderOf(app), options);
-        IEndpointConventionBuilder mapped = Map(endpoints, pattern, endpoint.InvokeAsync);
+        RequestDelegate serve = FileEndpoint.Of(app, FilePipelinesApplicationBuilderExtensions.SenderOf(app), options);
+        IEndpointConventionBuilder mapped = Map(endpoints, pattern, serve);
 
         // The pattern of a group is known here only.
         mapped.Finally(static built =>

@@ -12,22 +12,22 @@ internal sealed class FolderEndpoints(
     // Folders come and go, and an endpoint is soon made again.
     private const int MostFolders = 256;
 
-    private readonly ConcurrentDictionary<string, FileEndpoint> _endpoints = new(StringComparer.Ordinal);
+    private readonly ConcurrentDictionary<string, RequestDelegate> _endpoints = new(StringComparer.Ordinal);
 
     internal Task InvokeAsync(HttpContext context)
     {
         if (folderOf(context) is { } folder && EndpointOf(folder) is { } endpoint)
         {
-            return endpoint.InvokeAsync(context);
+            return endpoint(context);
         }
 
         context.Response.StatusCode = StatusCodes.Status404NotFound;
         return Task.CompletedTask;
     }
 
-    private FileEndpoint? EndpointOf(string folder)
+    private RequestDelegate? EndpointOf(string folder)
     {
-        if (_endpoints.TryGetValue(folder, out FileEndpoint? endpoint))
+        if (_endpoints.TryGetValue(folder, out RequestDelegate? endpoint))
         {
             return endpoint;
         }
@@ -47,7 +47,7 @@ internal sealed class FolderEndpoints(
             _endpoints.Clear();
         }
 
-        return _endpoints.GetOrAdd(folder, new FileEndpoint(app, sender, new StaticFileOptions
+        return _endpoints.GetOrAdd(folder, FileEndpoint.Of(app, sender, new FileEndpointOptions
         {
             ContentTypeProvider = options.ContentTypeProvider,
             DefaultContentType = options.DefaultContentType,
@@ -56,6 +56,7 @@ internal sealed class FolderEndpoints(
             OnPrepareResponse = options.OnPrepareResponse,
             OnPrepareResponseAsync = options.OnPrepareResponseAsync,
             ServeUnknownFileTypes = options.ServeUnknownFileTypes,
+            ServePrecompressedFiles = options is FileEndpointOptions { ServePrecompressedFiles: true },
         }));
     }
 }

@@ -14,8 +14,8 @@ public sealed partial class OptionsPageTests
     private static readonly Type[] s_options =
     [
         typeof(FilePipeReaderOptions), typeof(FilePipeWriterOptions), typeof(FileBufferingPipeOptions), typeof(LogFollowerOptions),
-        typeof(JournalOptions), typeof(FilePipelinesOptions), typeof(SaveBodyOptions), typeof(ResumableUploadOptions),
-        typeof(FileCacheOptions),
+        typeof(JournalOptions), typeof(FilePipelinesOptions), typeof(FileEndpointOptions), typeof(SaveBodyOptions),
+        typeof(ResumableUploadOptions), typeof(FileCacheOptions),
     ];
 
     [Fact]
@@ -23,12 +23,8 @@ public sealed partial class OptionsPageTests
     {
         string folder = Path.Combine(AppContext.BaseDirectory, "Documentation", "docs");
         string actual = Path.Combine(AppContext.BaseDirectory, "options.actual.md");
-        StringBuilder page = new("""
-            # Options
-
-            This page is generated from the doc comments, and a test compares the two. Any number of readers, writers, followers or requests may share one options object.
-
-            """);
+        StringBuilder page = new("# Options\n\nThis page is generated from the doc comments, and a test compares the two. "
+            + "Any number of readers, writers, followers or requests may share one options object.\n");
         foreach (Type type in s_options)
         {
             Write(page, type);
