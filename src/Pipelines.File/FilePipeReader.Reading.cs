@@ -197,6 +197,7 @@ public sealed partial class FilePipeReader
             failure = TryRent();
             if (failure is null)
             {
+                FilePipeMetrics.ReadsHandedOver.Add();
                 Volatile.Write(ref _met, 0);
                 OpenedFile.Run(_request!, this);
                 if (Interlocked.Increment(ref _met) == 1)

@@ -179,8 +179,7 @@ public sealed class FilePipeWriterOptions
     private void ValidateBoth()
     {
         Option.RequireKnown(Mode is >= FileMode.CreateNew and <= FileMode.Append, (int)Mode, nameof(Mode));
-        Option.RequireKnown((Share & ~Option.AnyShare) == 0, (int)Share, nameof(Share));
-        Option.RequireKnown((FileOptions & ~Option.AnyOption) == 0, (int)FileOptions, nameof(FileOptions));
+        Option.RequireKnown(Share, FileOptions, Caching, Backend);
         ArgumentOutOfRangeException.ThrowIfNegative(PreallocationSize);
         Option.RequireWithin(Offset ?? 0, 0, long.MaxValue, nameof(Offset));
         Option.RequireKnown((CreateMode & ~Option.AnyMode) == 0, (int)CreateMode, nameof(UnixCreateMode));
@@ -188,8 +187,6 @@ public sealed class FilePipeWriterOptions
         ArgumentOutOfRangeException.ThrowIfNegative(PauseWriterThreshold);
         ArgumentOutOfRangeException.ThrowIfNegative(ResumeWriterThreshold);
         Option.RequireKnown(FlushGuarantee is >= 0 and <= FlushGuarantee.Durable, (int)FlushGuarantee, nameof(FlushGuarantee));
-        Option.RequireKnown(Caching is FileCaching.Keep or FileCaching.DropBehind, (int)Caching, nameof(Caching));
-        Option.RequireKnown(Backend is >= FilePipeBackend.Auto and <= FilePipeBackend.Portable, (int)Backend, nameof(Backend));
         if (UnixCreateMode is not null && OperatingSystem.IsWindows())
         {
             throw new PlatformNotSupportedException("Windows has no Unix permissions.");

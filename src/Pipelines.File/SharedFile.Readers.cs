@@ -34,6 +34,8 @@ public sealed partial class SharedFile
         return new SharedFileStream(this);
     }
 
+    // Its task is not pooled: a caller that asks for the result too early would give it to another read while this one runs.
+
     /// <summary>Reads once into memory. Returns 0 at the end.</summary>
     internal async ValueTask<int> ReadAsync(Memory<byte> destination, long offset)
     {
@@ -48,35 +50,30 @@ public sealed partial class SharedFile
         {
             request.Begin(FileRequestKind.Read, offset);
             request.Add(destination, address: 0);
-            return await PerformAsync(request).ConfigureAwait(false);
+            request.Pin();
+            bool isOver = _file.TryPerform(request);
+            FilePipeMetrics.ReadsInline.Add(isOver ? 1 : 0);
+            for (; !isOver || request.IsCanceled; isOver = true)
+            {
+                // Also if it was canceled, because nobody here has asked for that.
+                FilePipeMetrics.ReadsHandedOver.Add();
+                PendingRequest pending = new();
+                _file.Run(request, pending);
+                await pending.Task.ConfigureAwait(false);
+            }
+
+            if (request.Error is { } error)
+            {
+                ExceptionDispatchInfo.Throw(error);
+            }
+
+            return (int)request.Transferred;
         }
         finally
         {
+            // It unpins the memory.
             _file.Return(request);
         }
-    }
-
-    /// <summary>Pins the memory, reads into it, and unpins it.</summary>
-    private async ValueTask<int> PerformAsync(FileRequest request)
-    {
-        request.Pin();
-        bool isOver = _file.TryPerform(request);
-        FilePipeMetrics.ReadsInline.Add(isOver ? 1 : 0);
-        for (; !isOver || request.IsCanceled; isOver = true)
-        {
-            // Also if it was canceled, because nobody here has asked for that.
-            PendingRequest pending = new();
-            _file.Run(request, pending);
-            await pending.Task.ConfigureAwait(false);
-        }
-
-        if (request.Error is { } error)
-        {
-            ExceptionDispatchInfo.Throw(error);
-        }
-
-        request.Clear();
-        return (int)request.Transferred;
     }
 
     private sealed class SharedFileStream(SharedFile file) : SeekableStream

@@ -1,4 +1,3 @@
-using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
@@ -173,31 +172,20 @@ public sealed partial class SharedFile : IDisposable
         }
     }
 
-    // Its task is not pooled: a caller that asks for the result too early would give it to another read while this one runs.
     private async ValueTask<int> ReadCoreAsync(PipeWriter destination, long offset, int count)
     {
-        FileRequest request = _file.Rent();
-        try
+        Memory<byte> memory = destination.GetMemory(count);
+        if (memory.IsEmpty)
         {
-            Memory<byte> memory = destination.GetMemory(count);
-            if (memory.IsEmpty)
-            {
-                // A read of 0 bytes would look like the end of the file.
-                throw new InvalidOperationException("The destination returned empty memory.");
-            }
-
-            request.Begin(FileRequestKind.Read, offset);
-            request.Add(memory[..Math.Min(memory.Length, count)], address: 0);
-            int read = await PerformAsync(request).ConfigureAwait(false);
-
-            // Also for 0 bytes: it ends the use of the destination's memory.
-            destination.Advance(read);
-            return read;
+            // A read of 0 bytes would look like the end of the file.
+            throw new InvalidOperationException("The destination returned empty memory.");
         }
-        finally
-        {
-            _file.Return(request);
-        }
+
+        int read = await ReadAsync(memory[..Math.Min(memory.Length, count)], offset).ConfigureAwait(false);
+
+        // Also for 0 bytes: it ends the use of the destination's memory.
+        destination.Advance(read);
+        return read;
     }
 
     private static NotSupportedException NotSuitable(string path)

@@ -31,8 +31,6 @@ internal static partial class FilePipeMetrics
             Counter("pipelines.file.bytes_read", "By", "Bytes read from files", BytesRead);
             Counter("pipelines.file.writes", "{write}", "Write calls", Writes);
             Counter("pipelines.file.bytes_written", "By", "Bytes written to files", BytesWritten);
-            Counter("pipelines.file.flushes.coalesced", "{flush}", "Flushes whose bytes went out in a write together with another flush's",
-                FlushesCoalesced);
             Counter("pipelines.file.flushes.paused", "{flush}", "Flushes that had to wait because of PauseWriterThreshold", FlushesPaused);
             Counter("pipelines.file.syncs", "{sync}", "fdatasync or FlushFileBuffers calls", Syncs);
             Counter("pipelines.file.pool.allocated", "By", "Memory that was allocated because the pool had none of its size",

@@ -16,7 +16,6 @@ internal static partial class FilePipeMetrics
     internal static readonly Count BytesRead = new();
     internal static readonly Count Writes = new();
     internal static readonly Count BytesWritten = new();
-    internal static readonly Count FlushesCoalesced = new();
     internal static readonly Count FlushesPaused = new();
     internal static readonly Count Syncs = new();
     internal static readonly Count PoolAllocated = new();

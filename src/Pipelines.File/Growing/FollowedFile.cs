@@ -1,4 +1,3 @@
-using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
@@ -52,11 +51,10 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
     // Fires when the next look is due. If it fires too early, that costs one look.
     private readonly Timer _timer;
 
-    // Owned by the owner of the request, of which a file has one at a time, and by whoever runs it: the last Try has found the end; whom
-    // the end of the run is told; and whether the run was counted as handed over.
+    // Owned by the owner of the request, of which a file has one at a time, and by whoever runs it: the last Try has found the end; and
+    // whom the end of the run is told.
     private bool _hasFoundEnd;
     private IRequestOwner? _owner;
-    private bool _isCounted;
 
     // Guards the fields that follow.
     private readonly Lock _lock = new();
@@ -171,7 +169,6 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
     internal override void Run(FileRequest request, IRequestOwner owner)
     {
         _owner = owner;
-        _isCounted = false;
 
         // A read that was tried and would wait is not with the system yet, unless it is overlapped, so it need not be performed. Asking for
         // the length first saves a waiting thread a read that finds nothing. Not without a watch: the file may be on a file server, where
@@ -185,7 +182,7 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
         }
         else
         {
-            Read(request);
+            _file.Run(request, this);
         }
     }
 
@@ -243,13 +240,6 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
     /// <summary>Whether the request, a read, has found the end of the file.</summary>
     private static bool HasFoundEnd(FileRequest request) => request is { Transferred: 0, Error: null, IsCanceled: false };
 
-    /// <summary>Has the file perform the read, on a thread that may wait.</summary>
-    private void Read(FileRequest request)
-    {
-        _isCounted = true;
-        _file.Run(request, this);
-    }
-
     /// <summary>The wait of the request was ended by whoever has taken it, because there may be something to read.</summary>
     private void ReadAgain(FileRequest? taken)
     {
@@ -259,7 +249,7 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
         }
         else if (taken is not null)
         {
-            Read(taken);
+            _file.Run(taken, this);
         }
     }
 
@@ -276,14 +266,13 @@ internal sealed partial class FollowedFile : OpenedFile, IWaitingCall, IRequestO
 
             if (readsAgain.Value && !_file.TryPerform(request))
             {
-                Read(request);
+                _file.Run(request, this);
                 return;
             }
 
             isAtEnd = readsAgain.Value && HasFoundEnd(request);
         }
 
-        FilePipeMetrics.ReadsHandedOver.Add(_isCounted ? 0 : 1);
         IRequestOwner owner = _owner!;
         _owner = null;
 

@@ -1,4 +1,3 @@
-using Pipelines.File.Diagnostics;
 using Pipelines.File.Threading;
 
 namespace Pipelines.File.IO;
@@ -129,7 +128,6 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// </summary>
     internal virtual void Run(FileRequest request, IRequestOwner owner)
     {
-        FilePipeMetrics.ReadsHandedOver.Add(request.Kind == FileRequestKind.Read ? 1 : 0);
         request.BeginRun(this, owner);
         PerformElsewhere(request);
     }

@@ -8,19 +8,12 @@ internal static class Option
     /// </summary>
     internal const FileOptions NoBuffering = (FileOptions)0x20000000;
 
-    internal const FileShare AnyShare = FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable;
+    private const FileShare AnyShare = FileShare.ReadWrite | FileShare.Delete | FileShare.Inheritable;
 
-    internal const FileOptions AnyOption = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess
+    private const FileOptions AnyOption = FileOptions.WriteThrough | FileOptions.Asynchronous | FileOptions.RandomAccess
         | FileOptions.DeleteOnClose | FileOptions.SequentialScan | FileOptions.Encrypted | NoBuffering;
 
     internal const UnixFileMode AnyMode = (UnixFileMode)0xFFF;
-
-    /// <exception cref="ArgumentOutOfRangeException">The value is negative.</exception>
-    internal static long NotNegative(long value, [CallerMemberName] string option = "")
-    {
-        ArgumentOutOfRangeException.ThrowIfNegative(value, option);
-        return value;
-    }
 
     // Not generic: for the first file of a process that would be compiled for each type of the framework, 2 ms in all.
 
@@ -38,6 +31,15 @@ internal static class Option
         {
             throw new ArgumentOutOfRangeException(option, value, "Not a value of its type.");
         }
+    }
+
+    /// <summary>Checks what readers and writers have in common.</summary>
+    internal static void RequireKnown(FileShare share, FileOptions options, FileCaching caching, FilePipeBackend backend)
+    {
+        RequireKnown((share & ~AnyShare) == 0, (int)share, "Share");
+        RequireKnown((options & ~AnyOption) == 0, (int)options, "FileOptions");
+        RequireKnown(caching is FileCaching.Keep or FileCaching.DropBehind, (int)caching, "Caching");
+        RequireKnown(backend is >= FilePipeBackend.Auto and <= FilePipeBackend.Portable, (int)backend, "Backend");
     }
 
     /// <summary>

@@ -58,9 +58,10 @@ public readonly struct LineBatch
     /// <inheritdoc cref="GetEnumerator" path="/exception"/>
     public OffsetEnumerator WithOffsets() => new(Valid());
 
-    private LineBatches? Valid() => _batches is null || _batches.Number == _number ? _batches
-        : throw new InvalidOperationException(
-            "A batch of lines is valid until the next step of the loop that returned it. Copy() gives one that you may keep.");
+    private LineBatches? Valid() => _batches is null || _batches.Number == _number ? _batches : throw Outdated();
+
+    private static InvalidOperationException Outdated()
+        => new("A batch of lines is valid until the next step of the loop that returned it. Copy() gives one that you may keep.");
 
     /// <summary>Enumerates the lines of a batch.</summary>
     public ref struct Enumerator
@@ -68,6 +69,7 @@ public readonly struct LineBatch
         private readonly LineBatches? _batches;
         private readonly ReadOnlySpan<byte> _bytes;
         private readonly ReadOnlySpan<int> _ends;
+        private readonly int _number;
         private int _next;
         private int _start;
         private int _end;
@@ -77,6 +79,7 @@ public readonly struct LineBatch
             if (batches is not null)
             {
                 _batches = batches;
+                _number = batches.Number;
                 _bytes = batches.Bytes.Span;
                 _ends = batches.Ends.AsSpan(1, batches.Count);
                 batches.Returned = 0;
@@ -91,6 +94,7 @@ public readonly struct LineBatch
         internal readonly int End => _end;
 
         /// <summary>Moves to the next line.</summary>
+        /// <inheritdoc cref="LineBatch.GetEnumerator" path="/exception"/>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public bool MoveNext()
         {
@@ -101,10 +105,16 @@ public readonly struct LineBatch
                 return false;
             }
 
+            // A step of the outer loop that was not awaited lets this one go on behind it.
+            if (_batches!.Number != _number)
+            {
+                throw Outdated();
+            }
+
             _start = _end;
             _end = _ends[next] + 1;
             _next = next + 1;
-            _batches!.Returned = _end;
+            _batches.Returned = _end;
             return true;
         }
     }

@@ -4,6 +4,10 @@ namespace Pipelines.File;
 /// Takes one record from the bytes that have come so far, as a <see cref="RecordSpanParser{T}"/> does. It is implemented by a struct: then
 /// the runtime compiles the parser into the loop over the records, which saves a call for each of them.
 /// </summary>
+/// <remarks>
+/// The struct is copied, above all by <see cref="RecordBatch{T, TParser}.Copy"/>, and the copies share what its fields refer to. Several
+/// threads may use copied batches at once, so these objects have to be immutable, or safe for them.
+/// </remarks>
 /// <typeparam name="T">The type of a record. A <see langword="ref struct"/> may refer to the bytes.</typeparam>
 public interface IRecordParser<T>
     where T : allows ref struct

@@ -46,15 +46,17 @@ public readonly struct RecordBatch<T, TParser>
     /// <inheritdoc cref="GetEnumerator" path="/exception"/>
     public OffsetEnumerator WithOffsets() => new(GetEnumerator(), _batches?.Offset ?? 0);
 
-    private RecordBatches<T, TParser>? Valid() => _batches is null || _batches.Number == _number ? _batches
-        : throw new InvalidOperationException(
-            "A batch of records is valid until the next step of the loop that returned it. Copy() gives one that you may keep.");
+    private RecordBatches<T, TParser>? Valid() => _batches is null || _batches.Number == _number ? _batches : throw Outdated();
+
+    private static InvalidOperationException Outdated()
+        => new("A batch of records is valid until the next step of the loop that returned it. Copy() gives one that you may keep.");
 
     /// <summary>Enumerates the records of a batch.</summary>
     public ref struct Enumerator
     {
         private readonly RecordBatches<T, TParser>? _batches;
         private readonly ReadOnlySpan<byte> _bytes;
+        private readonly int _number;
         private int _used;
 
         internal Enumerator(RecordBatches<T, TParser>? batches)
@@ -63,6 +65,7 @@ public readonly struct RecordBatch<T, TParser>
             {
                 _batches = batches;
                 _bytes = batches.Bytes.Span;
+                _number = batches.Number;
                 batches.Returned = 0;
             }
         }
@@ -74,11 +77,23 @@ public readonly struct RecordBatch<T, TParser>
         internal readonly int Used => _used;
 
         /// <summary>Moves to the next record. What the parser throws, it throws.</summary>
+        /// <inheritdoc cref="RecordBatch{T, TParser}.GetEnumerator" path="/exception"/>
         [MethodImpl(MethodImplOptions.AggressiveInlining)]
         public bool MoveNext()
         {
+            if (_used >= _bytes.Length)
+            {
+                return false;
+            }
+
+            // A step of the outer loop that was not awaited lets this one go on behind it.
+            if (_batches!.Number != _number)
+            {
+                throw Outdated();
+            }
+
             // An invalid record ends the batch, and the next step of the outer loop throws.
-            if (_used >= _bytes.Length || !_batches!.TryTake(_bytes[_used..], out int consumed, out T record))
+            if (!_batches.TryTake(_bytes[_used..], out int consumed, out T record))
             {
                 return false;
             }

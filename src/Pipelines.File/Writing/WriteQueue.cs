@@ -1,4 +1,3 @@
-using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
@@ -42,9 +41,6 @@ internal sealed class WriteQueue
     // Guarded by the lock.
     private readonly Queue<long>? _flushEnds;
     private long _flushEnd;
-
-    // The number of flushes handed over since the last write began. Guarded by the lock.
-    private int _flushes;
 
     // The copy of a flush that is kept whole and lies in more segments than a write takes. Made by the first one.
     private FileSegment? _joined;
@@ -198,7 +194,6 @@ internal sealed class WriteQueue
         {
             _flushEnds?.Enqueue(Advanced);
             Flushed = Advanced;
-            _flushes++;
         }
     }
 
@@ -208,8 +203,6 @@ internal sealed class WriteQueue
     internal void BeginWriteLocked(FileRequest request)
     {
         Debug.Assert(Flushed > Written && request.BufferCount == 0);
-        FilePipeMetrics.FlushesCoalesced.Add(Math.Max(0, _flushes - 1));
-        _flushes = 0;
         long end = EndOfWrite();
         if (Gather(end, request) < end && _flushEnds is not null && end - Written <= MaxWholeFlush)
         {

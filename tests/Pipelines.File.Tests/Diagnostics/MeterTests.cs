@@ -31,7 +31,6 @@ public sealed class MeterTests
             "pipelines.file.bytes_read",
             "pipelines.file.bytes_written",
             "pipelines.file.fallbacks",
-            "pipelines.file.flushes.coalesced",
             "pipelines.file.flushes.paused",
             "pipelines.file.pool.allocated",
             "pipelines.file.pool.released",

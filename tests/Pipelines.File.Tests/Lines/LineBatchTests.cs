@@ -129,6 +129,24 @@ public sealed class LineBatchTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadLineBatchesAsync_LoopThatGoesOnBehindAStepThatWasNotAwaited_Throws()
+    {
+        TestPipeReader reader = new(["a\nb\n"u8.ToArray(), "c\nd\n"u8.ToArray()]);
+        await using IAsyncEnumerator<LineBatch> batches = reader.ReadLineBatchesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.True(await batches.MoveNextAsync());
+        Assert.Throws<InvalidOperationException>(GoOn);
+        Assert.Equal(["c", "d"], LinesOf(batches.Current));
+
+        void GoOn()
+        {
+            LineBatch.Enumerator lines = batches.Current.GetEnumerator();
+            Assert.True(lines.MoveNext());
+            Assert.True(batches.MoveNextAsync().AsTask().IsCompletedSuccessfully);
+            lines.MoveNext();
+        }
+    }
+
+    [Fact]
     public async Task ReadLineBatchesAsync_LongLineInSegmentsOfOneByte_TakesNoTimeThatGrowsWithItsSquare()
     {
         // Where each segment was searched for from the first one, so many took minutes. The token, which is looked at between them, ends

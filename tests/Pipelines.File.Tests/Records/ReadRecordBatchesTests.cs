@@ -176,6 +176,26 @@ public sealed class ReadRecordBatchesTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadRecordBatchesAsync_LoopThatGoesOnBehindAStepThatWasNotAwaited_ThrowsAndTakesNothingFromTheNextBatch()
+    {
+        TestPipeReader reader = new([Records("a", "b"), Records("c", "d")]);
+        await using IAsyncEnumerator<RecordBatch<string>> batches = reader
+            .ReadRecordBatchesAsync<string>(TryTake, cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.True(await batches.MoveNextAsync());
+        Assert.Throws<InvalidOperationException>(GoOn);
+        Assert.Equal(["c", "d"], TextsOf(batches.Current));
+        Assert.False(await batches.MoveNextAsync());
+
+        void GoOn()
+        {
+            RecordBatch<string, RecordBatch<string>.DelegateParser>.Enumerator records = batches.Current.GetEnumerator();
+            Assert.True(records.MoveNext());
+            Assert.True(batches.MoveNextAsync().AsTask().IsCompletedSuccessfully);
+            records.MoveNext();
+        }
+    }
+
+    [Fact]
     public async Task ReadRecordBatchesAsync_DamagedLength_SaysWhereInTheFileAndReadsNoFurther()
     {
         byte[] good = Records([.. Enumerable.Repeat("text", 100)]);
