@@ -71,6 +71,7 @@ public sealed partial class FileBufferingPipe
                 // Not without the lock: Dispose may give the segment away, and another pipe may have it then.
                 if (pipe._spill is null && pipe._tail is { } tail && tail.Capacity - _used >= Math.Max(sizeHint, 1))
                 {
+                    pipe._callerHasRoom = true;
                     return tail.Buffer[_used..];
                 }
             }
@@ -102,6 +103,7 @@ public sealed partial class FileBufferingPipe
 
             _used += bytes;
             _advanced += bytes;
+            Volatile.Write(ref pipe._callerHasRoom, false);
         }
 
         public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
@@ -147,6 +149,7 @@ public sealed partial class FileBufferingPipe
             {
                 pipe._spill?.CancelPendingFlush();
                 Volatile.Write(ref pipe._isFlushCanceled, true);
+                _ = pipe._openingCanceled?.TrySetResult();
             }
         }
 
@@ -341,6 +344,7 @@ public sealed partial class FileBufferingPipe
         private async ValueTask<FlushResult> OpenAsync(CancellationToken cancellationToken)
         {
             Task<NamelessFile> opening;
+            TaskCompletionSource canceled = new(TaskCreationOptions.RunContinuationsAsynchronously);
             ThrowIfFailed(null);
             lock (pipe._gate)
             {
@@ -348,12 +352,21 @@ public sealed partial class FileBufferingPipe
                 pipe.ThrowIfDisposedLocked();
                 opening = pipe._opening
                     ??= WaitingThreads.Opens.RunAsync(() => NamelessFile.Make(pipe.Folder, pipe._calls));
+                pipe._openingCanceled = canceled;
+                if (pipe._isFlushCanceled)
+                {
+                    canceled.SetResult();
+                }
             }
 
             _isOpening = true;
             try
             {
-                pipe.GoOnIn(await opening.WaitAsync(cancellationToken).ConfigureAwait(false));
+                // A flush that is canceled leaves the file to the next one, and its bytes in memory.
+                if (await Task.WhenAny(opening, canceled.Task).WaitAsync(cancellationToken).ConfigureAwait(false) == opening)
+                {
+                    pipe.GoOnIn(await opening.ConfigureAwait(false));
+                }
             }
             catch (IOException e)
             {
@@ -387,6 +400,7 @@ public sealed partial class FileBufferingPipe
                     pipe._tail?.NextSegment = segment;
                     pipe._head ??= segment;
                     pipe._tail = segment;
+                    pipe._callerHasRoom = true;
                     _used = 0;
                 }
             }

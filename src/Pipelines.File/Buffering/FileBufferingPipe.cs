@@ -16,8 +16,9 @@ namespace Pipelines.File;
 /// Flushes wait only while more than 1 MiB waits to be written to the file.</para>
 /// <para>The writer and each reader have one caller at a time, from any thread, as those of <see cref="Pipe"/> have; <c>Cancel…</c>,
 /// <see cref="Dispose"/>, <see cref="Length"/>, <see cref="OpenReader"/> and <see cref="SaveAsync"/> are for any thread.</para>
-/// <para><see cref="PipeReader.TryRead"/> returns what an earlier read has left, and reads nothing itself: as that of
-/// <see cref="FilePipeReader"/>.</para>
+/// <para>What differs from <see cref="Pipe"/>: a read may return a part of what was flushed, and <see cref="PipeReader.TryRead"/> returns
+/// only what an earlier read has left, as that of <see cref="FilePipeReader"/>. The writer goes on when readers are completed, unless
+/// <see cref="FileBufferingPipeOptions.Keep"/> is <see langword="false"/>.</para>
 /// </remarks>
 /// <example>
 /// <code>
@@ -72,8 +73,14 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
     private bool _isWriterCompleted;
     private Exception? _error;
 
+    // Whether the writer's caller holds memory of the last segment. Set under the lock, and cleared by that caller without it.
+    private bool _callerHasRoom;
+
     // Interlocked.
     private bool _isFlushCanceled;
+
+    // Ends the wait of a flush for the file to be made.
+    private TaskCompletionSource? _openingCanceled;
 
     private bool _isReaderGone;
     private bool _isDisposed;
@@ -115,7 +122,10 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
         }
     }
 
-    /// <summary>The number of bytes that were flushed.</summary>
+    /// <summary>
+    /// The number of bytes that were flushed. It shrinks if they cannot be written to the file: to the number of those that readers get
+    /// before the error.
+    /// </summary>
     public long Length
     {
         get
@@ -169,11 +179,16 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
     /// Frees memory and file, whatever is under way: calls of the writer and of streams end with <see cref="ObjectDisposedException"/>,
     /// those of readers with <see cref="InvalidOperationException"/>.
     /// </summary>
-    /// <remarks>A buffer that a caller of the writer or of a reader still holds is not reused.</remarks>
+    /// <remarks>
+    /// Memory of the writer that its caller holds, and has not advanced over, is not reused, as after <see cref="FilePipeWriter.Abort"/>.
+    /// Buffers that readers have returned go back to a caller's pool, as those of .NET's readers do; those of the library's own pool that a
+    /// caller holds go to nobody else.
+    /// </remarks>
     public void Dispose()
     {
         FilePipeReader[] readers;
         FileSegment? freed;
+        FileSegment? held;
         lock (_gate)
         {
             if (_isDisposed)
@@ -184,10 +199,10 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
             _isDisposed = true;
             readers = [.. _readers];
 
-            // The caller of the writer may hold memory of the last segment.
-            bool isHeld = _spill is null && !_isWriterCompleted && _options.Pool is null;
+            // The caller of the writer may be writing there; after Complete, memory of its own pool is not its any more.
+            held = _callerHasRoom && !(_isWriterCompleted && _options.Pool is not null) ? _tail : null;
             freed = DropBelowLocked(long.MaxValue);
-            if (!isHeld && _tail is { } tail)
+            if (_tail is { } tail && tail != held)
             {
                 (tail.NextSegment, freed) = (freed, tail);
             }
@@ -196,6 +211,7 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
         }
 
         _ = SegmentPool.Shared.Return(freed);
+        _ = held?.TryUnpin();
         _spill?.Abort();
         Task ends = Task.WhenAll(readers.Select(static reader => reader.CompleteAsync().AsTask()));
         Wake();

@@ -281,6 +281,40 @@ public sealed class FileBufferingFaultTests : IDisposable
         Assert.Equal(Pattern.Bytes(4000), (await ReadAllAsync(pipe.Reader)).WrittenSpan.ToArray());
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task FlushIsCanceled_WhileTheFileIsMade_EndsAtOnceAndLosesNothing(bool byToken)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
+        using ManualResetEventSlim goesOn = new();
+        using CancellationTokenSource source = new();
+        FaultyCalls calls = new() { OnMake = goesOn.Wait };
+        await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MemoryThreshold = 1000 }, calls);
+        pipe.Writer.Write(Pattern.Bytes(2000));
+        Task<FlushResult> flush = pipe.Writer.FlushAsync(source.Token).AsTask();
+        bool waits = !flush.IsCompleted;
+        Exception? e;
+        try
+        {
+            await (byToken ? source.CancelAsync() : Task.Run(pipe.Writer.CancelPendingFlush, _stop));
+            e = await Record.ExceptionAsync(() => flush.WaitAsync(Eventually.Limit, _stop));
+            pipe.Writer.Write(Pattern.Bytes(2000, 2000));
+        }
+        finally
+        {
+            goesOn.Set();
+        }
+
+        Assert.True(waits);
+        Assert.Equal(byToken ? typeof(TaskCanceledException) : null, e?.GetType());
+        Assert.True(byToken || (await flush).IsCanceled);
+        Assert.False((await pipe.Writer.FlushAsync(_stop)).IsCanceled);
+        Assert.True(pipe.IsInFile);
+        await pipe.Writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(4000), (await ReadAllAsync(pipe.Reader)).WrittenSpan.ToArray());
+    }
+
     private static long? Answer(ManualResetEventSlim goesOn, long? answer)
     {
         goesOn.Wait();

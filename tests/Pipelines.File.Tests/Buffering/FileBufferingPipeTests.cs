@@ -359,6 +359,22 @@ public sealed class FileBufferingPipeTests : IDisposable
         Assert.Equal(0, pool.ReturnedTwice);
     }
 
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Dispose_WriterHoldsMemoryOfItsPool_ThePoolDoesNotGetItBack(bool isHeld)
+    {
+        CheckedPool pool = new();
+        FileBufferingPipe pipe = new(Options(pool: pool));
+        await pipe.Writer.WriteAsync(new byte[10], _stop);
+        Memory<byte> room = isHeld ? pipe.Writer.GetMemory(10) : default;
+        await pipe.DisposeAsync();
+        Assert.Equal(isHeld ? 1 : 0, pool.Rented);
+        Assert.Equal(0, pool.ReturnedPinned);
+        room.Span.Clear();
+        pipe.Writer.Advance(0);
+    }
+
     [Fact]
     public async Task Calls_InTheWrongOrder_ThrowAndHarmNothing()
     {
