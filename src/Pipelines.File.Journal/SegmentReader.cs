@@ -121,6 +121,8 @@ internal sealed class SegmentReader : IDisposable
             int needed = TakeBuffered(limit);
             if (TryReturn(onlyProven ? Math.Min(Chain.Whole, Chain.Proven) : Chain.Whole))
             {
+                // The record behind them was only met, and not looked at in vain.
+                _stops = 0;
                 return true;
             }
 
@@ -220,7 +222,9 @@ internal sealed class SegmentReader : IDisposable
     private async ValueTask<bool> FillAsync(int needed, CancellationToken cancellationToken)
     {
         int missing = needed - (_filled - _taken);
-        int length = (int)Math.Max(missing, Math.Min(MostAtOnce, _yielded / 2));
+
+        // A long batch is in memory whole: ever longer pieces, so that what is there is not copied for each.
+        int length = (int)Math.Max(missing, Math.Min(Math.Max(MostAtOnce, (_taken - _returned) / 4), _yielded / 2));
         MakeRoom(length);
         Memory<byte> room = _buffer.AsMemory(_filled, length);
         long position = Chain.Position + (_filled - _taken);

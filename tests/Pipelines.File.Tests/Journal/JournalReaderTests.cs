@@ -510,6 +510,68 @@ public sealed class JournalReaderTests : IDisposable
         Assert.InRange(read - (looks * 32), 1, 2 * written);
     }
 
+    /// <summary>
+    /// A reading stops for a sync where the beginning of a long record is known already, and goes on with that record.
+    /// </summary>
+    [Theory]
+    [InlineData(600)]
+    [InlineData(660)]
+    [InlineData(720)]
+    public async Task ReadAsync_ByFolder_LongRecordsThatNothingProves_ReadsAllOfThem(int small)
+    {
+        await using (Journal journal = await Journal.OpenAsync(_folder, new() { PreallocateSegments = false }, _stop))
+        {
+            // Each group proves the one before.
+            for (int i = 0; i < small / 20; i++)
+            {
+                await Task.WhenAll(Enumerable.Range(0, 20).Select(_ => journal.AppendAsync(new byte[1000], _stop).AsTask()));
+            }
+
+            await journal.AppendAsync(new byte[1000], _stop);
+        }
+
+        CutStatement();
+        JournalOptions written = new() { PreallocateSegments = false, FlushGuarantee = FlushGuarantee.Written };
+        await using (Journal journal = await Journal.OpenAsync(_folder, written, _stop))
+        {
+            for (int i = 0; i < 5; i++)
+            {
+                await journal.AppendAsync(new byte[300_000], _stop);
+            }
+        }
+
+        CutStatement();
+        Assert.Equal(small + 6, await CountAsync(JournalReader.Open(_folder).ReadBatchesAsync(0, false, _stop)));
+
+        // As a kill leaves it: nothing proves the last records.
+        void CutStatement()
+        {
+            using FileStream file = new(Assert.Single(Journaled.Segments(_folder)), FileMode.Open);
+            file.SetLength(file.Length - 32);
+        }
+    }
+
+    /// <summary>A batch is in memory whole: the memory is not made longer for each piece. strace counts.</summary>
+    [Fact]
+    public async Task ReadAsync_ALongBatch_IsReadInEverLongerPieces()
+    {
+        ChildProcess.SkipUnlessLinux("strace");
+        const int Records = 8192;
+        await using (Journal journal = await Journal.OpenAsync(_folder, new() { PreallocateSegments = false }, _stop))
+        {
+            byte[] record = new byte[4064];
+            await journal.AppendBatchAsync([.. Enumerable.Repeat<ReadOnlyMemory<byte>>(record, Records)], null, _stop);
+        }
+
+        string calls = _temp.File("calls");
+        (int status, string output, _) = await ChildProcess.RunAsync(
+            $"strace -f -qq -y -s 0 -e trace=pread64 -o '{calls}' " + ChildProcess.Command("journalcount", _folder));
+        Assert.Equal((0, $"{Records} records"), (status, output.Trim()));
+        int reads = (await File.ReadAllLinesAsync(calls, _stop)).Count(
+            line => line.Contains("pread", StringComparison.Ordinal) && line.Contains(".journal>", StringComparison.Ordinal));
+        Assert.InRange(reads, 1, 64);
+    }
+
     private static async Task<long> CountAsync(IAsyncEnumerable<JournalBatch> batches)
     {
         long next = 0;
