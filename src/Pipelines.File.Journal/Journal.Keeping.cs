@@ -9,6 +9,9 @@ public sealed partial class Journal
 {
     private const int BackupBufferSize = 256 * 1024;
 
+    // Who has it removes one segment, or registers a consumer.
+    private readonly SemaphoreSlim _removing = new(1, 1);
+
     /// <summary>
     /// Removes the segments that have only records before <paramref name="sequence"/>. The segment that is written stays, and so does what
     /// a registered <see cref="JournalConsumer"/> has not processed yet. A reader that has not read them yet throws
@@ -37,11 +40,7 @@ public sealed partial class Journal
         {
             ObjectDisposedException.ThrowIf(Volatile.Read(ref _closing) is not null, this);
             await Task.Run(
-                () =>
-                {
-                    long least = pastConsumers ? sequence : Math.Min(sequence, JournalConsumer.Least(_folder, Id));
-                    RemoveWhile((_, next) => next.First <= least, cancellationToken);
-                },
+                () => RemoveWhile((_, next) => next.First <= sequence, pastConsumers, cancellationToken),
                 cancellationToken).ConfigureAwait(false);
         }
         finally
@@ -190,24 +189,24 @@ public sealed partial class Journal
 
     private void Retain()
     {
-        long least = _options.RetainsPastConsumers ? long.MaxValue : JournalConsumer.Least(_folder, Id);
         if (_options.RetainAge is { } age)
         {
             DateTimeOffset now = DateTimeOffset.UtcNow;
             DateTimeOffset oldest = age < now - DateTimeOffset.MinValue ? now - age : DateTimeOffset.MinValue;
-            RemoveWhile((_, next) => next.First <= least && EndedBefore(next, oldest, now), CancellationToken.None);
+            RemoveWhile((_, next) => EndedBefore(next, oldest, now), _options.RetainsPastConsumers, CancellationToken.None);
         }
 
         if (_options.RetainBytes is { } most)
         {
             long bytes = _segments.Sum(LengthOf);
             RemoveWhile(
-                (segment, next) =>
+                (segment, _) =>
                 {
-                    bool isMore = bytes > most && next.First <= least;
+                    bool isMore = bytes > most;
                     bytes -= isMore ? LengthOf(segment) : 0;
                     return isMore;
                 },
+                _options.RetainsPastConsumers,
                 CancellationToken.None);
         }
     }
@@ -231,14 +230,55 @@ public sealed partial class Journal
         }
     }
 
-    /// <summary>Removes the oldest segments, as long as the condition holds of the oldest and the next one.</summary>
-    private void RemoveWhile(Func<SegmentFile, SegmentFile, bool> isOld, CancellationToken cancellationToken)
+    /// <summary>Registers a consumer at a place, not while a segment is removed because there was none.</summary>
+    internal async ValueTask BetweenRemovalsAsync(
+        Func<JournalPosition, CancellationToken, ValueTask> register, JournalPosition place, CancellationToken cancellationToken)
+    {
+        await _removing.WaitAsync(cancellationToken).ConfigureAwait(false);
+        try
+        {
+            await register(place, cancellationToken).ConfigureAwait(false);
+        }
+        finally
+        {
+            _removing.Release();
+        }
+    }
+
+    /// <summary>Removes a segment, unless a consumer has not processed it.</summary>
+    private bool Remove(SegmentFile oldest, SegmentFile next, bool pastConsumers)
+    {
+        _removing.Wait();
+        try
+        {
+            // Asked for each: a consumer may have been registered since.
+            if (!pastConsumers && next.First > JournalConsumer.Least(_folder, Id))
+            {
+                return false;
+            }
+
+            JournalFolder.ThrowIfNotInPlace(_fileLock);
+            System.IO.File.Delete(oldest.Path);
+            return true;
+        }
+        finally
+        {
+            _removing.Release();
+        }
+    }
+
+    /// <summary>
+    /// Removes the oldest segments, as long as the condition holds of the oldest and the next one, and consumers have processed them.
+    /// </summary>
+    private void RemoveWhile(Func<SegmentFile, SegmentFile, bool> isOld, bool pastConsumers, CancellationToken cancellationToken)
     {
         while (_segments is [var oldest, var next, ..] && isOld(oldest, next))
         {
             cancellationToken.ThrowIfCancellationRequested();
-            JournalFolder.ThrowIfNotInPlace(_fileLock);
-            System.IO.File.Delete(oldest.Path);
+            if (!Remove(oldest, next, pastConsumers))
+            {
+                return;
+            }
 
             // One after the other on the device, too: a gap between two segments would be damage.
             FileSync.FlushFolder(_folder);

@@ -34,6 +34,7 @@ namespace Pipelines.File;
 public sealed class JournalConsumer : IAsyncDisposable, IDisposable
 {
     private const string Extension = ".position";
+    private const string LockExtension = ".lock";
     private const int MostNameLength = 100;
     private const int MostTries = 10;
 
@@ -99,7 +100,10 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
     /// The journal does not have what was processed: it was repaired, or is another one. Look at what was done, then
     /// <see cref="Remove"/> the consumer and open it again.
     /// </exception>
-    /// <exception cref="JournalRecordsRemovedException">Records were removed before they were processed.</exception>
+    /// <exception cref="JournalRecordsRemovedException">
+    /// Records were removed before they were processed. That may come of a segment that another process was removing when the consumer was
+    /// registered: <see cref="Remove"/> it and open it again.
+    /// </exception>
     /// <exception cref="InvalidJournalException">The journal, or the file with the position, is damaged.</exception>
     /// <exception cref="IOException">
     /// A consumer of that name is open; the file system ignores case, and another consumer's name differs in that alone; or a file cannot
@@ -129,15 +133,19 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
     public static IReadOnlyDictionary<string, JournalPosition> Registered(string folder)
     {
         ArgumentException.ThrowIfNullOrEmpty(folder);
+        folder = Path.GetFullPath(folder);
         SortedDictionary<string, JournalPosition> all = new(StringComparer.Ordinal);
-        string consumers = Path.Combine(Path.GetFullPath(folder), JournalFormat.ConsumersName);
+        string consumers = Path.Combine(folder, JournalFormat.ConsumersName);
         if (Directory.Exists(consumers))
         {
-            foreach (string path in Directory.EnumerateFiles(consumers, "*" + Extension))
+            // By their locks, too: a listing of Btrfs may miss a name that a commit replaces meanwhile.
+            foreach (string name in Directory.GetFiles(consumers)
+                .Where(static path => Path.GetExtension(path) is Extension or LockExtension)
+                .Select(Path.GetFileNameWithoutExtension).Distinct()!)
             {
-                if (Read(path) is { } position)
+                if (Read(PathOf(folder, name)) is { } position)
                 {
-                    all.Add(Path.GetFileNameWithoutExtension(path), position);
+                    all.Add(name, position);
                 }
             }
         }
@@ -335,8 +343,8 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
             try
             {
                 JournalPosition begin = await BeginAsync(cancellationToken).ConfigureAwait(false);
-                await WriteAsync(_path, begin, cancellationToken).ConfigureAwait(false);
-                JournalCursor.Check(Source(), begin, End());
+                await (_journal is null ? RegisterAtAsync(begin, cancellationToken)
+                    : _journal.BetweenRemovalsAsync(RegisterAtAsync, begin, cancellationToken)).ConfigureAwait(false);
                 return begin;
             }
             catch (Exception e) when (e is JournalRecordsRemovedException or FileNotFoundException && tries < MostTries)
@@ -344,6 +352,12 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
                 // Somebody has trimmed meanwhile, who did not know of the consumer yet.
             }
         }
+    }
+
+    private async ValueTask RegisterAtAsync(JournalPosition begin, CancellationToken cancellationToken)
+    {
+        await WriteAsync(_path, begin, cancellationToken).ConfigureAwait(false);
+        JournalCursor.Check(Source(), begin, End());
     }
 
     /// <summary>Where a new consumer begins. The records before are on the device, so that no others get their numbers.</summary>
@@ -416,7 +430,7 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
 
     private static string PathOf(string folder, string name) => Path.Combine(folder, JournalFormat.ConsumersName, name + Extension);
 
-    private static string LockOf(string path) => Path.ChangeExtension(path, ".lock");
+    private static string LockOf(string path) => Path.ChangeExtension(path, LockExtension);
 
     private static string IsOpen(string name, string path)
         => $"The consumer '{name}' is open already, in this process or another one: '{path}'";

@@ -1,3 +1,4 @@
+using System.Text;
 using Pipelines.File;
 
 namespace FilePipelines.Tests;
@@ -355,7 +356,100 @@ public sealed class JournalConsumerTests : IDisposable
         await trimming;
     }
 
+    /// <summary>
+    /// On Btrfs a listing that has begun does not have a name that is replaced behind it, and each commit replaces one.
+    /// </summary>
+    [Fact]
+    public async Task TrimBeforeAsync_AConsumerCommitsMeanwhile_DoesNotPassIt()
+    {
+        using LoopDisk disk = LoopDisk.Make("btrfs", 128L << 20);
+        string folder = disk.PathOf("journal");
+        await using Journal journal = await Journal.OpenAsync(folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 100);
+        using SlowPosition slow = SlowPosition.Make(folder, journal.Position);
+
+        // One call does not list all of them.
+        for (int i = 0; i < 2000; i++)
+        {
+            await File.WriteAllBytesAsync(Path.Combine(folder, "consumers", $"left-behind-{i}"), [], _stop);
+        }
+
+        await using JournalConsumer consumer = await JournalConsumer.OpenAsync(folder, "mails", cancellationToken: _stop);
+        await foreach (JournalConsumerBatch _ in consumer.ReadBatchesAsync(cancellationToken: _stop))
+        {
+        }
+
+        Task trim = Task.Run(async () => await journal.TrimBeforeAsync(long.MaxValue, _stop), _stop);
+        await slow.IsReadAsync();
+        await consumer.CommitAsync(1, _stop);
+        slow.Tell();
+        await trim;
+        Assert.Equal(0, journal.FirstSequence);
+        Assert.Equal(99, consumer.Behind);
+    }
+
+    /// <summary>The trim has looked for consumers before there was one.</summary>
+    [Fact]
+    public async Task OpenConsumerAsync_WhileSegmentsAreTrimmed_BeginsWithTheOldestThatStays()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 100);
+        using SlowPosition slow = SlowPosition.Make(_folder, journal.Position);
+        Task trim = Task.Run(async () => await journal.TrimBeforeAsync(long.MaxValue, _stop), _stop);
+        await slow.IsReadAsync();
+        Task<JournalConsumer> opening = Task.Run(async () => await OpenAsync(journal, isByFolder: false));
+
+        // It waits for the segment that is being removed, or else it is open by now.
+        await Task.WhenAny(opening, Task.Delay(500, _stop));
+        slow.Tell();
+        await trim;
+        await using JournalConsumer consumer = await opening;
+        await Journaled.AppendAsync(journal, 1);
+        Assert.Equal(journal.FirstSequence, consumer.Position.Sequence);
+        await foreach (JournalConsumerBatch batch in consumer.ReadBatchesAsync(cancellationToken: _stop))
+        {
+            await consumer.CommitAsync(batch.NextSequence, _stop);
+        }
+
+        Assert.Equal(0, consumer.Behind);
+    }
+
     private async Task<JournalConsumer> OpenAsync(Journal journal, bool isByFolder)
         => isByFolder ? await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop)
             : await journal.OpenConsumerAsync("mails", cancellationToken: _stop);
+
+    /// <summary>The file of a consumer that takes as long to read as the test likes, the first time.</summary>
+    private sealed class SlowPosition : IDisposable
+    {
+        private readonly string _path;
+        private readonly string _text;
+        private FileStream? _writeEnd;
+
+        private SlowPosition(string path, string text) => (_path, _text) = (path, text);
+
+        public static SlowPosition Make(string folder, JournalPosition position)
+        {
+            Assert.SkipUnless(OperatingSystem.IsLinux(), "It takes a FIFO.");
+            string path = Path.Combine(Directory.CreateDirectory(Path.Combine(folder, "consumers")).FullName, "slow.position");
+            Fifo.MakeAt(path);
+            return new SlowPosition(path, position + "\n");
+        }
+
+        public void Dispose() => _writeEnd?.Dispose();
+
+        /// <summary>Completes when somebody reads it, who waits from then on. Later readers find a file.</summary>
+        public async Task IsReadAsync()
+        {
+            // Waits for the other end (fifo(7)).
+            _writeEnd = await Task.Run(() => new FileStream(_path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite, bufferSize: 0));
+            await File.WriteAllTextAsync(_path + ".new", _text);
+            File.Move(_path + ".new", _path, overwrite: true);
+        }
+
+        public void Tell()
+        {
+            _writeEnd!.Write(Encoding.ASCII.GetBytes(_text));
+            _writeEnd.Dispose();
+        }
+    }
 }
