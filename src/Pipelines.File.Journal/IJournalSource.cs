@@ -19,7 +19,9 @@ internal interface IJournalSource
     /// </summary>
     long? Limit { get; }
 
-    /// <summary>Has written to the files what is committed: an append with WriteBehind completes before that.</summary>
+    /// <summary>
+    /// Has written to the files what is committed, or throws: an append with WriteBehind completes before that.
+    /// </summary>
     ValueTask WriteOutAsync();
 
     /// <summary>Throws why what was committed is perhaps not in the files: the journal has failed.</summary>

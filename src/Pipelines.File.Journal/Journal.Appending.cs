@@ -18,10 +18,8 @@ public sealed partial class Journal
     // The bytes of all records that were taken; the lock guards it.
     private long _appendedBytes;
 
-    // Interlocked, and only ever larger until the journal is opened again: the number behind the last committed record, and the bytes up
-    // to there.
-    private long _committed;
-    private long _committedBytes;
+    // Another one when the journal is opened again.
+    private volatile CommitProgress _committed;
 
     // Interlocked: the number behind the records that wait together with the one that was committed last.
     private long _roundEnd;
@@ -210,7 +208,7 @@ public sealed partial class Journal
             error = ErrorLocked();
             if (error is null && isTry)
             {
-                long waiting = _appendedBytes - Volatile.Read(ref _committedBytes) + _queuedBytes;
+                long waiting = _appendedBytes - _committed.Bytes + _queuedBytes;
                 isFull = waiting > 0 && waiting + pending.Size > _options.PauseAppendThreshold;
             }
 
@@ -258,7 +256,7 @@ public sealed partial class Journal
         taken = default;
         error = null;
         long size = pending.Size;
-        long waiting = _appendedBytes - Volatile.Read(ref _committedBytes);
+        long waiting = _appendedBytes - _committed.Bytes;
         if (_isRolling || (waiting > 0 && waiting + size > _options.PauseAppendThreshold))
         {
             return Attempt.NoRoom;
@@ -316,7 +314,7 @@ public sealed partial class Journal
         _appendedBytes += size;
         Volatile.Write(ref _next, first + pending.Count);
         return new TakenAppend(
-            first, pending.Count, _appendedBytes, _generation, JournalMetrics.Now(), _active.FlushAsync(_options.FlushGuarantee));
+            first, pending.Count, _appendedBytes, _committed, JournalMetrics.Now(), _active.FlushAsync(_options.FlushGuarantee));
     }
 
     /// <summary>How many records directly before this one may not be on the device: whole batches.</summary>
@@ -324,7 +322,7 @@ public sealed partial class Journal
     {
         // The records of earlier segments are on the device, whatever the guarantee.
         long proven = _options.FlushGuarantee == FlushGuarantee.Durable
-            ? Math.Max(Volatile.Read(ref _committed), _active.File.First) : Math.Max(_opened, _active.File.First);
+            ? Math.Max(_committed.Next, _active.File.First) : Math.Max(_opened, _active.File.First);
         return (uint)Math.Min(sequence - proven, uint.MaxValue);
     }
 
@@ -337,7 +335,7 @@ public sealed partial class Journal
         }
         catch (Exception e)
         {
-            throw Fail(e, taken.Generation);
+            throw Fail(e, taken.Progress);
         }
 
         OnCommitted(taken);
@@ -406,21 +404,14 @@ public sealed partial class Journal
 
     private void OnCommitted(TakenAppend taken)
     {
-        long next = taken.Sequence + taken.Count;
         if (taken.Sequence >= Volatile.Read(ref _roundEnd))
         {
             long end = NextSequence;
-            Raise(ref _roundEnd, end);
+            CommitProgress.Raise(ref _roundEnd, end);
             _meter.OnRound(end - taken.Sequence, taken.Started);
         }
 
-        if (taken.Generation != _generation)
-        {
-            return;
-        }
-
-        Raise(ref _committed, next);
-        Raise(ref _committedBytes, taken.Bytes);
+        taken.Progress.Raise(taken.Sequence + taken.Count, taken.Bytes);
         if (Volatile.Read(ref _committedSignal) is not null)
         {
             SignalCommitted();
@@ -429,15 +420,6 @@ public sealed partial class Journal
         if (Volatile.Read(ref _queued) > 0)
         {
             Release();
-        }
-    }
-
-    private static void Raise(ref long value, long atLeast)
-    {
-        long seen = Volatile.Read(ref value);
-        while (seen < atLeast && Interlocked.CompareExchange(ref value, atLeast, seen) is long now && now != seen)
-        {
-            seen = now;
         }
     }
 
@@ -462,7 +444,7 @@ public sealed partial class Journal
 
     private void ReleaseLocked()
     {
-        long waiting = _appendedBytes - Volatile.Read(ref _committedBytes);
+        long waiting = _appendedBytes - _committed.Bytes;
         if (waiting > _options.PauseAppendThreshold / 2 || _error is not null)
         {
             return;
@@ -504,14 +486,14 @@ public sealed partial class Journal
         => _closing is not null ? new ObjectDisposedException(nameof(Journal), "The journal is closed.")
             : _error is not null ? Failed(_error) : null;
 
-    private IOException Fail(Exception error) => Fail(error, _generation);
+    private IOException Fail(Exception error) => Fail(error, _committed);
 
-    private IOException Fail(Exception error, int generation)
+    private IOException Fail(Exception error, CommitProgress progress)
     {
         lock (_gate)
         {
             // What has failed before the journal was opened again is the caller's alone.
-            return generation == _generation ? FailLocked(error) : Failed(error);
+            return progress == _committed ? FailLocked(error) : Failed(error);
         }
     }
 

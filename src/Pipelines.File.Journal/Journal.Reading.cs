@@ -15,7 +15,7 @@ public sealed partial class Journal : IJournalSource
 
     bool IJournalSource.HasNext(SegmentFile segment, long first) => SegmentFile.Next(_segments, segment) is not null;
 
-    long? IJournalSource.Limit => Volatile.Read(ref _committed);
+    long? IJournalSource.Limit => _committed.Next;
 
     /// <summary>
     /// Reads records in order, in batches. It returns only records that are committed: with <see cref="FlushGuarantee.Durable"/> they are
@@ -102,45 +102,34 @@ public sealed partial class Journal : IJournalSource
         }
     }
 
-    async ValueTask IJournalSource.WriteOutAsync()
-    {
-        Task? closing;
-        ValueTask<FlushResult> written = default;
-        lock (_gate)
-        {
-            closing = _closing;
-            if (closing is null && _error is null)
-            {
-                written = _active.FlushAsync(FlushGuarantee.Written);
-            }
-        }
-
-        await written.ConfigureAwait(false);
-        await (closing ?? Task.CompletedTask).ConfigureAwait(false);
-    }
+    ValueTask IJournalSource.WriteOutAsync() => FlushCommittedAsync(FlushGuarantee.Written);
 
     /// <summary>Puts on the device what was committed so far, or throws.</summary>
-    internal async ValueTask SyncAsync()
-    {
-        if (_options.FlushGuarantee == FlushGuarantee.Durable)
-        {
-            return;
-        }
+    internal ValueTask SyncAsync()
+        => _options.FlushGuarantee == FlushGuarantee.Durable ? default : FlushCommittedAsync(FlushGuarantee.Durable);
 
-        ValueTask<FlushResult> synced = default;
+    /// <summary>Has the file, or the device, have what was committed so far, or throws.</summary>
+    private async ValueTask FlushCommittedAsync(FlushGuarantee guarantee)
+    {
         Task? closing;
+        ValueTask<FlushResult> flushed = default;
         lock (_gate)
         {
             closing = _closing;
-            if (closing is null && _error is null)
+            if (closing is null)
             {
-                synced = _active.FlushAsync(FlushGuarantee.Durable);
+                // What has failed is not made up for: opened again, the journal may have another record of that number.
+                ((IJournalSource)this).ThrowIfFailed();
+                flushed = _active.FlushAsync(guarantee);
             }
         }
 
-        await synced.ConfigureAwait(false);
-        await (closing ?? Task.CompletedTask).ConfigureAwait(false);
-        ((IJournalSource)this).ThrowIfFailed();
+        await flushed.ConfigureAwait(false);
+        if (closing is not null)
+        {
+            await closing.ConfigureAwait(false);
+            ((IJournalSource)this).ThrowIfFailed();
+        }
     }
 
     void IJournalSource.ThrowIfFailed()
@@ -159,7 +148,7 @@ public sealed partial class Journal : IJournalSource
             TaskCompletionSource made = new(TaskCreationOptions.RunContinuationsAsynchronously);
             TaskCompletionSource signal = Interlocked.CompareExchange(ref _committedSignal, made, null) ?? made;
             bool isClosed = _isClosed;
-            if (Volatile.Read(ref _committed) > sequence)
+            if (_committed.Next > sequence)
             {
                 return true;
             }

@@ -77,7 +77,7 @@ public sealed partial class Journal
             _isRolling = true;
         }
 
-        while (Error is null && Volatile.Read(ref _committed) < NextSequence)
+        while (Error is null && _committed.Next < NextSequence)
         {
             await Task.Delay(1).ConfigureAwait(false);
         }

@@ -1,4 +1,5 @@
 using System.Diagnostics;
+using System.Diagnostics.CodeAnalysis;
 using System.Globalization;
 
 namespace Pipelines.File;
@@ -62,9 +63,6 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
     private Task? _closing;
     private long _opened;
 
-    // How often it was opened again: what is left of a time before concerns nobody.
-    private int _generation;
-
     // Set when nothing will be committed any more.
     private volatile bool _isClosed;
 
@@ -95,7 +93,7 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
         {
             lock (_gate)
             {
-                long committed = Volatile.Read(ref _committed);
+                long committed = Committed;
                 return new JournalPosition(Id, EpochBeforeLocked(committed), committed);
             }
         }
@@ -124,9 +122,9 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
 
     internal JournalOptions Options => _options;
 
-    internal long Committed => Volatile.Read(ref _committed);
+    internal long Committed => _committed.Next;
 
-    internal long CommittedBytes => Volatile.Read(ref _committedBytes);
+    internal long CommittedBytes => _committed.Bytes;
 
     internal int SegmentCount => _segments.Length;
 
@@ -215,6 +213,7 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
     }
 
     /// <summary>Takes what opening has found. Called when nothing else uses the journal, or under the lock.</summary>
+    [MemberNotNull(nameof(_committed))]
     private void BeginLocked(SegmentWriter active, JournalState state)
     {
         _active = active;
@@ -230,7 +229,7 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
         _crc = state.Last is { } last && last.Header == active.Header ? last.Crc : active.Header.Previous;
         CutBytes = state.Tail.Length;
         _sealedBefore = active.File.First;
-        Volatile.Write(ref _committed, _next);
+        _committed = new CommitProgress(_next, _appendedBytes);
     }
 
     /// <summary>The epoch of the record before this number.</summary>
@@ -290,8 +289,6 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
             if (_closing is null && opened.Active.Header.Id == Id)
             {
                 BeginLocked(opened.Active, opened.State);
-                Raise(ref _committedBytes, _appendedBytes);
-                _generation++;
                 _isRolling = _isAddingZeros = false;
                 Volatile.Write(ref _error, null);
                 return;
@@ -308,7 +305,7 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
         => string.Create(
             CultureInfo.InvariantCulture,
             $"{(Error is { } error ? $"failed: {error.Message}" : _closing is null ? "healthy" : "closed")}; records {FirstSequence} to "
-            + $"{Volatile.Read(ref _committed) - 1} are committed, {NextSequence - Volatile.Read(ref _committed)} are waiting, in "
+            + $"{Committed - 1} are committed, {NextSequence - Committed} are waiting, in "
             + $"{SegmentCount} {(SegmentCount == 1 ? "segment" : "segments")}: '{_folder}'");
 
     /// <summary>
@@ -361,8 +358,7 @@ public sealed partial class Journal : IAsyncDisposable, IDisposable
                 await SealAsync().ConfigureAwait(false);
 
                 // The appends that wait for their flushes complete later than a reader may ask.
-                Raise(ref _committed, NextSequence);
-                Raise(ref _committedBytes, _appendedBytes);
+                _committed.Raise(NextSequence, _appendedBytes);
             }
             else
             {

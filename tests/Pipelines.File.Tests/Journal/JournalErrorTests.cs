@@ -252,6 +252,37 @@ public sealed class JournalErrorTests
         await journal.DisposeAsync();
     }
 
+    /// <summary>
+    /// What a reader waits for is never written then: after <see cref="Journal.ReopenAsync"/> another record may have its number, which
+    /// is not in the file yet either, and which the reader must not take for a damaged one.
+    /// </summary>
+    [Fact]
+    public async Task WriteOutAsync_TheJournalHasFailed_ThrowsUntilItIsOpenedAgain()
+    {
+        Assert.SkipWhen(OperatingSystem.IsWindows(), "An open file keeps its name there.");
+        using TempFolder temp = new();
+        string folder = temp.File("journal");
+        await using Journal journal = await Journal.OpenAsync(folder, new() { FlushGuarantee = FlushGuarantee.WriteBehind }, _stop);
+        await journal.AppendAsync(new byte[100], _stop);
+        await ((IJournalSource)journal).WriteOutAsync();
+        string path = Path.Combine(folder, "lock");
+        File.Move(path, temp.File("moved"));
+        while (journal.Error is null)
+        {
+            await Record.ExceptionAsync(async () => await journal.AppendAsync(new byte[100], _stop));
+        }
+
+        await Assert.ThrowsAsync<IOException>(async () => await ((IJournalSource)journal).WriteOutAsync());
+
+        // The cause has not gone.
+        await Assert.ThrowsAsync<IOException>(async () => await journal.ReopenAsync(_stop));
+        await Assert.ThrowsAsync<IOException>(async () => await journal.ReopenAsync(_stop));
+        File.Move(temp.File("moved"), path);
+        await journal.ReopenAsync(_stop);
+        Assert.Equal(journal.NextSequence, await journal.AppendAsync(new byte[100], _stop));
+        await ((IJournalSource)journal).WriteOutAsync();
+    }
+
     /// <summary>With segments that grow, and with records that are written once more because nothing proves them.</summary>
     [Theory]
     [InlineData(false)]
