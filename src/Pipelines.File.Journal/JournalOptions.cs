@@ -24,7 +24,7 @@ public sealed record JournalOptions
 
     private const long LeastSegmentSize = 8 * 1024;
 
-    internal ILogger Log => Logger ?? NullLogger.Instance;
+    internal ILogger Log => Logger is null ? NullLogger.Instance : new QuietLogger(Logger);
 
     /// <summary>
     /// The name in metrics, activities and logs; <see langword="null"/>, the default, means that of the folder.

@@ -2,6 +2,7 @@ using System.Buffers;
 using System.Buffers.Binary;
 using System.Globalization;
 using System.Text.RegularExpressions;
+using Microsoft.Extensions.Logging;
 using Pipelines.File;
 
 namespace FilePipelines.Tests;
@@ -282,6 +283,21 @@ public sealed partial class JournalSafetyTests : IDisposable
         }
     }
 
+    /// <summary>A provider of logs that was disposed may throw.</summary>
+    [Fact]
+    public async Task OpenAsync_TheLoggerThrows_TheJournalGoesOn()
+    {
+        JournalOptions options = s_small with { Logger = new ThrowingLogger(), RetainBytes = 20_000 };
+        for (int round = 0; round < 2; round++)
+        {
+            await using Journal journal = await Journal.OpenAsync(_folder, options, _stop);
+            await Journaled.AppendAsync(journal, 100);
+            Assert.Null(journal.Error);
+        }
+
+        Assert.Equal(200, (await Journal.VerifyAsync(_folder, cancellationToken: _stop)).NextSequence);
+    }
+
     /// <summary>Nothing that was appended comes back as something else: it is there, or its damage is told.</summary>
     [Fact]
     [Trait("Category", StressTime.Category)]
@@ -375,6 +391,18 @@ public sealed partial class JournalSafetyTests : IDisposable
         // The batch is cut, with the record before if that is damaged and not proven; or the batch says that it was on the device.
         Assert.All(counts.Keys, there => Assert.Contains(there, (long[])[-1, 0, 1, 4]));
         Assert.True(counts[1] > 3 * 32 * 8, string.Join(' ', counts));
+    }
+
+    private sealed class ThrowingLogger : ILogger
+    {
+        public IDisposable? BeginScope<TState>(TState state)
+            where TState : notnull => throw new ObjectDisposedException(nameof(ThrowingLogger));
+
+        public bool IsEnabled(LogLevel logLevel) => true;
+
+        public void Log<TState>(
+            LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
+            => throw new ObjectDisposedException(nameof(ThrowingLogger));
     }
 
     private sealed class FlightyMemory : MemoryManager<byte>
