@@ -18,11 +18,16 @@ public static class JournalServiceCollectionExtensions
     /// <param name="services">The application's services.</param>
     /// <param name="name">The key, and the name in metrics and logs. The folder, too, if no other one is configured.</param>
     /// <param name="configure">Sets options; <see langword="null"/>: none.</param>
-    /// <exception cref="ArgumentException">The name is empty.</exception>
+    /// <exception cref="ArgumentException">The name is empty, or a journal of that name was added already.</exception>
     public static IServiceCollection AddJournal(this IServiceCollection services, string name, Action<JournalOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(services);
         ArgumentException.ThrowIfNullOrEmpty(name);
+        if (services.Any(service => service.ServiceType == typeof(JournalHost) && name.Equals(service.ServiceKey)))
+        {
+            throw new ArgumentException($"A journal with the name '{name}' was added already.", nameof(name));
+        }
+
         services.AddKeyedSingleton(name, (provider, _) => new JournalHost(provider, name, configure));
         services.AddKeyedSingleton(name, (provider, _) => provider.GetRequiredKeyedService<JournalHost>(name).Open());
         services.AddHealthChecks().Add(new HealthCheckRegistration(

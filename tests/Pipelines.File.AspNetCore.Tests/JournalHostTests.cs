@@ -115,6 +115,16 @@ public sealed class JournalHostTests : IDisposable
         Assert.False(Directory.Exists(folder));
     }
 
+    /// <summary>The second one would replace the first one without a word, or a health check would fail much later.</summary>
+    [Fact]
+    public void AddJournal_TheNameIsAddedAlready_Throws()
+    {
+        IServiceCollection services = new ServiceCollection().AddJournal("orders").AddJournal("mails");
+        ArgumentException e = Assert.Throws<ArgumentException>(
+            () => services.AddJournal("orders", options => options.Folder = Path.Combine(_folder, "orders")));
+        Assert.Contains("'orders'", e.Message, StringComparison.Ordinal);
+    }
+
     private sealed class Unable : IHostedService
     {
         public Task StartAsync(CancellationToken cancellationToken) => throw new NotSupportedException();
