@@ -1,4 +1,5 @@
 using System.Buffers.Binary;
+using System.Globalization;
 using Pipelines.File;
 
 namespace FilePipelines.Child;
@@ -22,10 +23,15 @@ public static class JournalCommands
     }
 
     /// <summary>Appends until it is killed, and says "SEQUENCE PRODUCER COUNT" of each record that is acknowledged.</summary>
-    internal static async Task<int> AppendAsync(string folder, int producers, long? retainBytes)
+    internal static async Task<int> AppendAsync(string folder, int producers, string? retained)
     {
         // Small segments, so that many are begun.
-        JournalOptions options = new() { SegmentSize = 64 * 1024, RetainBytes = retainBytes };
+        JournalOptions options = new()
+        {
+            SegmentSize = 64 * 1024,
+            RetainBytes = long.TryParse(retained, CultureInfo.InvariantCulture, out long bytes) ? bytes : null,
+            RetainAge = retained == "age" ? TimeSpan.Zero : null,
+        };
         await using Journal journal = await Journal.OpenAsync(folder, options);
         Console.WriteLine($"opened {journal.NextSequence} {journal.CutBytes}");
         int begin = (int)journal.NextSequence;
@@ -75,6 +81,31 @@ public static class JournalCommands
         }
 
         return 0;
+    }
+
+    /// <summary>
+    /// Opens a journal when nobody else has it, appends some records, and closes it, until it is killed. Says "SEQUENCE PRODUCER COUNT" of
+    /// each record that is acknowledged.
+    /// </summary>
+    internal static async Task<int> TakeTurnsAsync(string folder, int producer)
+    {
+        for (int count = 0; ;)
+        {
+            try
+            {
+                await using Journal journal = await Journal.OpenAsync(folder, new() { SegmentSize = 64 * 1024 });
+                for (int end = count + 5; count < end; count++)
+                {
+                    Console.Out.Write($"{await journal.AppendAsync(RecordOf(producer, count))} {producer} {count}\n");
+                }
+            }
+            catch (IOException e) when (e.Message.Contains("open for writing already", StringComparison.Ordinal))
+            {
+                // The other one has its turn.
+            }
+
+            await Task.Delay(1);
+        }
     }
 
     /// <summary>Opens a journal and closes it, and says what it has.</summary>

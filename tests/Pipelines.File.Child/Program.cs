@@ -14,8 +14,9 @@ using Pipelines.File.Threading;
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
 // forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is
 //                                     killed
-// journal FOLDER PRODUCERS [BYTES]   appends to a journal with several producers, and says what is acknowledged, until it is killed;
-//                                    retains so many bytes
+// journal FOLDER PRODUCERS [RETAIN]  appends to a journal with several producers, and says what is acknowledged, until it is killed;
+//                                    retains so many bytes, or with "age" nothing
+// journalturns FOLDER PRODUCER       opens a journal when nobody has it, appends and closes it, in a loop until it is killed
 // journalrepair FOLDER               repairs a journal, and says "begun" before
 // journalread FOLDER                 follows a journal, and says what it gets, until the journal says that it is over
 // journalopen FOLDER                 opens a journal and closes it
@@ -62,8 +63,8 @@ try
         "forever" => await GoOnAsync(args[1]),
         "buffer" => await BufferAsync(args[1]),
         "journal" => await JournalCommands.AppendAsync(
-            args[1], int.Parse(args[2], CultureInfo.InvariantCulture),
-            args.Length > 3 ? long.Parse(args[3], CultureInfo.InvariantCulture) : null),
+            args[1], int.Parse(args[2], CultureInfo.InvariantCulture), args.Length > 3 ? args[3] : null),
+        "journalturns" => await JournalCommands.TakeTurnsAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
         "journalrepair" => await JournalCommands.RepairAsync(args[1]),
         "journalread" => await JournalCommands.ReadAsync(args[1]),
         "journalopen" => await JournalCommands.OpenAsync(args[1]),

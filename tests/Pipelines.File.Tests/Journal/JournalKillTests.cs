@@ -76,7 +76,8 @@ public sealed class JournalKillTests : IDisposable
     [Theory]
     [InlineData("")]
     [InlineData("100000")]
-    public async Task Child_ConsumerAndWriterKilledAtRandomMoments_GoesOnWhereItHasCommittedAndMissesNoRecord(string retainBytes)
+    [InlineData("age")]
+    public async Task Child_ConsumerAndWriterKilledAtRandomMoments_GoesOnWhereItHasCommittedAndMissesNoRecord(string retained)
     {
         ChildProcess.SkipUnlessLinux();
         string folder = Directory.CreateDirectory(_temp.File("journal")).FullName;
@@ -85,7 +86,7 @@ public sealed class JournalKillTests : IDisposable
             await (await made.OpenConsumerAsync("child", cancellationToken: _stop)).DisposeAsync();
         }
 
-        string[] retain = retainBytes.Length > 0 ? [retainBytes] : [];
+        string[] retain = retained.Length > 0 ? [retained] : [];
         Dictionary<long, string> processed = [];
         long committed = 0;
         for (int kill = 0; kill < s_kills; kill++)
@@ -128,7 +129,7 @@ public sealed class JournalKillTests : IDisposable
         await using Journal journal = await Journal.OpenAsync(folder, cancellationToken: _stop);
         await using JournalConsumer last = await journal.OpenConsumerAsync("child", cancellationToken: _stop);
         Assert.InRange(last.Position.Sequence, Math.Max(committed, 1), processed.Count);
-        Assert.InRange(journal.FirstSequence, 0, retainBytes.Length > 0 ? last.Position.Sequence : 0);
+        Assert.InRange(journal.FirstSequence, 0, retained.Length > 0 ? last.Position.Sequence : 0);
         for (long removed = 0; removed < journal.FirstSequence; removed++)
         {
             Assert.True(processed.Remove(removed));
@@ -147,6 +148,71 @@ public sealed class JournalKillTests : IDisposable
         }
 
         Assert.Empty(processed);
+    }
+
+    /// <summary>
+    /// Two processes open the journal in turns, and each is killed now and then: one at a time writes, and none is kept out for good.
+    /// </summary>
+    [Fact]
+    public async Task Child_TwoOpenInTurnsAndOneIsKilled_NeverTwoWritersAndNoneIsKeptOut()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string folder = Directory.CreateDirectory(_temp.File("journal")).FullName;
+        SortedDictionary<long, string> acknowledged = [];
+        Task<string>[] said = [Task.FromResult(""), Task.FromResult("")];
+        Process?[] turns = [null, null];
+        for (int kill = 0; kill < s_kills + 2; kill++)
+        {
+            int at = kill % 2;
+            await StopAsync(at);
+            if (kill < s_kills)
+            {
+                turns[at] = ChildProcess.Start("exec " + ChildProcess.Command(
+                    "journalturns", folder, kill.ToString(CultureInfo.InvariantCulture)));
+
+                // Its turn comes, whoever was killed before.
+                string first = await turns[at]!.StandardOutput.ReadLineAsync(_stop) ?? await turns[at]!.StandardError.ReadToEndAsync(_stop);
+                said[at] = RestAsync(first + "\n", turns[at]!);
+                await Task.Delay(TimeSpan.FromMilliseconds(Random.Shared.NextDouble() * 60), _stop);
+            }
+        }
+
+        await using Journal journal = await Journal.OpenAsync(folder, cancellationToken: _stop);
+        Assert.True(journal.NextSequence > acknowledged.Keys.Last());
+        await foreach (JournalBatch batch in journal.ReadBatchesAsync(cancellationToken: _stop))
+        {
+            foreach (JournalRecord record in batch)
+            {
+                if (acknowledged.Remove(record.Sequence, out string? words))
+                {
+                    int[] numbers = [.. words.Split(' ')[1..].Select(number => int.Parse(number, CultureInfo.InvariantCulture))];
+                    Assert.True(record.Span.SequenceEqual(JournalCommands.RecordOf(numbers[0], numbers[1])));
+                }
+            }
+        }
+
+        Assert.Empty(acknowledged);
+
+        async Task<string> RestAsync(string first, Process process) => first + await process.StandardOutput.ReadToEndAsync(_stop);
+
+        async Task StopAsync(int at)
+        {
+            if (turns[at] is { } process)
+            {
+                Assert.False(process.HasExited, await (process.HasExited ? said[at] : Task.FromResult("")));
+                process.Kill();
+                await process.WaitForExitAsync(_stop);
+                process.Dispose();
+            }
+
+            // The last line may be cut. A number that was acknowledged twice throws.
+            foreach (string line in (await said[at]).Split('\n').SkipLast(1))
+            {
+                acknowledged.Add(long.Parse(line.Split(' ')[0], CultureInfo.InvariantCulture), line);
+            }
+
+            (turns[at], said[at]) = (null, Task.FromResult(""));
+        }
     }
 
     /// <summary>
