@@ -63,7 +63,7 @@ internal sealed class FolderNames(string path, TimeProvider time)
     /// Why it could not be listed when that was tried last; <see langword="null"/> if it was, or is not there. If it may not be, by
     /// <see cref="UnauthorizedAccessException"/>, a log in it can be read all the same.
     /// </summary>
-    internal Exception? Failure { get; private set; }
+    internal Exception? Failure { get => Volatile.Read(ref field); private set => Volatile.Write(ref field, value); }
 
     /// <summary>The names, in ordinal order.</summary>
     internal IReadOnlyList<string> Names => _names;

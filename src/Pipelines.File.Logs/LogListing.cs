@@ -3,7 +3,8 @@ namespace Pipelines.File;
 /// <summary>The files of a log at one moment: the one that has its name, and the rotated ones.</summary>
 /// <param name="Named">The file that has the log's name, or <see langword="null"/>.</param>
 /// <param name="Rotated">The files whose names match a pattern, the oldest first.</param>
-internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated)
+/// <param name="Failure">Why a folder could not be listed, which may hold rotated files that are not known.</param>
+internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated, IOException? Failure)
 {
     /// <summary>The least number of digits of a date.</summary>
     private const int DateLength = 6;
@@ -14,10 +15,14 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
     internal static LogListing Take(string path, RotatedName[] patterns, Func<string, FolderNames> namesOf)
     {
         List<LogName> rotated = [];
+        IOException? failure = null;
         for (int i = 0; i < patterns.Length; i++)
         {
             RotatedName pattern = patterns[i];
             FolderNames names = namesOf(pattern.Folder);
+
+            // Before the names: its timer may list it at any moment.
+            failure ??= names.Failure as IOException;
             foreach (string name in names.StartingWith(pattern.Prefix))
             {
                 // While gzip compresses a file, both are there.
@@ -37,7 +42,7 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
         {
             rotated.Sort(static (one, other) => RotatedName.Compare(LogName.Plain(one.Path), LogName.Plain(other.Path)));
             int last = rotated.FindLastIndex(static file => !file.IsCompressed);
-            return new LogListing(last < 0 ? null : rotated[last] with { Pattern = -1 }, [.. rotated.Where((_, i) => i != last)]);
+            return new LogListing(last < 0 ? null : rotated[last] with { Pattern = -1 }, [.. rotated.Where((_, i) => i != last)], failure);
         }
 
         // The log's name last: a file that gets it meanwhile is seen twice, and not missed. One that loses it meanwhile may be missed: then
@@ -54,7 +59,7 @@ internal sealed record LogListing(LogName? Named, IReadOnlyList<LogName> Rotated
             OrderByNumber(files, i, newest);
         }
 
-        return new LogListing(named, files);
+        return new LogListing(named, files, failure);
     }
 
     /// <summary>Whether both have the same files under the same names.</summary>

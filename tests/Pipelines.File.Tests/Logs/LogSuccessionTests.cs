@@ -214,7 +214,7 @@ public sealed class LogSuccessionTests : IDisposable
         using LogFile first = names.TryTake()!;
 
         // EACCES, EIO or ESTALE: somebody has changed permissions, or a server has stumbled.
-        LogListing listing = new(new LogName(_log, Identity: default, Length: 0, LastWritten: default, Pattern: -1, Number: ""), []);
+        LogListing listing = new(new LogName(_log, Identity: default, Length: 0, LastWritten: default, Pattern: -1, Number: ""), [], null);
         Assert.Throws<FileNotFoundException>(() => names.Update(listing, () => listing, CancellationToken.None));
         Update(names);
         Assert.Null(names.TryTake());

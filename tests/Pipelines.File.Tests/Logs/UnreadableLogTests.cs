@@ -85,6 +85,24 @@ public sealed class UnreadableLogTests : IDisposable
         }
     }
 
+    /// <summary>The timer of the folder lists it when the names of before were looked at, so rotated files may be missing among them.</summary>
+    [Fact]
+    public void Listing_FolderIsListedRightAfterIt_SaysThatItCouldNotBe()
+    {
+        ChildProcess.SkipUnlessLinux();
+        string folder = MakeUnlistable("logs");
+        string log = Path.Combine(folder, "app.log");
+        File.WriteAllText(_folder.File("hidden/app.log.1"), "1\n");
+        FolderNames names = new(folder, TimeProvider.System);
+        names.Look(isSure: true);
+        LogListing listing = LogListing.Take(log, [new RotatedName("{name}.#", log)], _ => names);
+        MakeListable(folder);
+        names.Look(isSure: true);
+        Assert.Null(names.Failure);
+        Assert.Empty(listing.Rotated);
+        Assert.NotNull(listing.Failure);
+    }
+
     [Fact]
     public async Task Pattern_FolderCannotBeListedAtFirst_SaysSoAndTheLogsAreNotNew()
     {
