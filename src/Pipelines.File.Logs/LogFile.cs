@@ -11,6 +11,10 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     // What IsAsBefore has seen. Owned by the search.
     private (long Offset, ulong Hash) _before;
 
+    // What the tail has read, as it was found in the file last: the offset behind it, and its last bytes. The lock guards it.
+    private readonly Lock _reading = new();
+    private (long Offset, int Length, uint Hash) _read;
+
     internal SafeFileHandle Handle => file.Handle;
 
     /// <summary>The name that it was opened by.</summary>
@@ -97,18 +101,28 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
         => hash == 0 || offset == 0 ? Name.IsCompressed || Length >= offset : HashAt(offset, cancellationToken).Hash == hash;
 
     /// <summary>
-    /// Whether the file holds all that it held when this last returned <see langword="true"/>: it was not truncated since.
+    /// Whether the file was not truncated: it holds what the tail has read, or if that is nothing, all that it held when this was asked
+    /// last.
     /// </summary>
     internal bool IsAsBefore(CancellationToken cancellationToken)
     {
-        (long, ulong) now = HashAt(long.MaxValue, cancellationToken);
-        if (!Holds(_before.Offset, _before.Hash, cancellationToken))
+        (long Offset, int Length, uint Hash) read;
+        lock (_reading)
         {
-            return false;
+            read = _read;
         }
 
-        _before = now;
-        return true;
+        if (read.Offset > 0)
+        {
+            Span<byte> last = stackalloc byte[LogContent.MaxKnown];
+            last = last[..LogContent.Read(Handle, Name.Path, read.Offset - read.Length, last[..read.Length])];
+            return LogContent.HashOfBeginning(last) == read.Hash;
+        }
+
+        (long, ulong) now = HashAt(long.MaxValue, cancellationToken);
+        bool isAsBefore = Holds(_before.Offset, _before.Hash, cancellationToken);
+        _before = isAsBefore ? now : _before;
+        return isAsBefore;
     }
 
     /// <summary>The first bytes, at most 1,024.</summary>
@@ -148,7 +162,13 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     internal bool Holds(long offset, ReadOnlySpan<byte> last)
     {
         Span<byte> now = stackalloc byte[LogContent.MaxKnown];
-        return now[..LogContent.Read(Handle, Name.Path, offset - last.Length, now[..last.Length])].SequenceEqual(last);
+        bool isHeld = now[..LogContent.Read(Handle, Name.Path, offset - last.Length, now[..last.Length])].SequenceEqual(last);
+        lock (_reading)
+        {
+            _read = isHeld ? (offset, last.Length, LogContent.HashOfBeginning(last)) : _read;
+        }
+
+        return isHeld;
     }
 
     /// <summary>The end of the hole at an offset (lseek(2)); the offset if there is none, or the system does not tell.</summary>

@@ -208,13 +208,18 @@ internal sealed class LogSet(IReadOnlyList<string> paths, LogFollowerOptions opt
         // What a pattern has found and has no file any more. If one is there again it is new, and its checkpoint is of a file before. A
         // checkpoint of which no file was found waits while no other log is in its folder, which may be that of a volume that is mounted
         // later.
+        // Nobody is told of a name that never was a file's: that of a link to nothing, or what is not UTF-8.
         foreach (LogTail gone in _logs.Values.Where(tail => tail.IsGone && !paths.Contains(tail.Names.Path)
             && (tail.WasOpen || !_checkpoints.ContainsKey(tail.Names.Path) || _logs.Values.Any(other => other.IsOpen
                 && Path.GetDirectoryName(other.Names.Path.AsSpan()).SequenceEqual(Path.GetDirectoryName(tail.Names.Path.AsSpan())))))
             .ToList())
         {
             _logs.TryRemove(gone.Names.Path, out _);
-            ImmutableInterlocked.Update(ref _gone, static (list, path) => list.Add(path), gone.Names.Path);
+            if (_checkpoints.Remove(gone.Names.Path) || gone.WasOpen)
+            {
+                ImmutableInterlocked.Update(ref _gone, static (list, path) => list.Add(path), gone.Names.Path);
+            }
+
             _failingSince.Remove(gone.Names.Path);
             gone.Dispose();
         }
@@ -339,14 +344,11 @@ internal sealed class LogSet(IReadOnlyList<string> paths, LogFollowerOptions opt
         }
 
         tail.IsNews = false;
-
-        // A folder that cannot be listed may hold rotated files that are not known.
-        Exception? failure = names.Rotated.Select(rotated => NamesOf(rotated.Folder).Failure).OfType<IOException>().FirstOrDefault();
         try
         {
-            if (failure is not null)
+            if (listing.Failure is not null)
             {
-                throw failure;
+                throw listing.Failure;
             }
 
             names.Update(
@@ -360,7 +362,7 @@ internal sealed class LogSet(IReadOnlyList<string> paths, LogFollowerOptions opt
             // A file that is not found was renamed after the listing.
             if (e is not (FileNotFoundException or DirectoryNotFoundException))
             {
-                OnFailure(names.Path, isPatient: tail.WasOpen || failure is not null, e);
+                OnFailure(names.Path, isPatient: tail.WasOpen || listing.Failure is not null, e);
             }
         }
 

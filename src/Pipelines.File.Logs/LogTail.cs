@@ -1,3 +1,5 @@
+using System.Threading.Channels;
+
 namespace Pipelines.File;
 
 /// <summary>
@@ -19,8 +21,10 @@ internal sealed class LogTail : IDisposable
     private readonly ITimer _timer;
     private readonly LogSet _set;
 
-    // Set when the caller does not use the batch any more. Interlocked: whether the loop waits for that.
-    private readonly Signal _returned = new();
+    // Holds an item when the caller does not use the batch any more, with which the loop goes on. Interlocked: whether it waits for that.
+    private readonly Channel<bool> _returned = Channel.CreateUnbounded<bool>(
+        new() { SingleReader = true, AllowSynchronousContinuations = true });
+
     private bool _isGiven;
 
     private readonly CancellationToken _stop;
@@ -89,7 +93,7 @@ internal sealed class LogTail : IDisposable
         if (Interlocked.Exchange(ref _isGiven, false))
         {
             _buffer.OnReturned();
-            _returned.Set();
+            _returned.Writer.TryWrite(true);
         }
     }
 
@@ -170,7 +174,7 @@ internal sealed class LogTail : IDisposable
     }
 
     /// <summary>Gives the lines to the caller, and waits until it does not use them any more.</summary>
-    private ValueTask GiveAsync()
+    private ValueTask<bool> GiveAsync()
     {
         Interlocked.Exchange(ref _isGiven, true);
         _set.Give(this);
@@ -179,7 +183,7 @@ internal sealed class LogTail : IDisposable
             OnReturned();
         }
 
-        return _returned.Next;
+        return _returned.Reader.ReadAsync(CancellationToken.None);
     }
 
     /// <summary>Gives all lines, and with <paramref name="isTorn"/> the bytes behind them as lines that have no end.</summary>

@@ -61,7 +61,7 @@ public sealed class LogrotateKillTests : IDisposable
         int seed = FuzzTime.Seed;
         Directory.CreateDirectory(_folder.File("old"));
         string configuration = _folder.File("logrotate.conf", Encoding.UTF8.GetBytes(
-            $"{_log} {{\n {mode}\n rotate 100000\n missingok\n"
+            $"{_log} {{\n {mode}\n rotate {s_rotations + 1}\n missingok\n"
             + (isCut ? "}\n" : $" postrotate\n  touch {_hangUp}\n  while [ -e {_hangUp} ]; do sleep 0.01; done\n endscript\n}}\n")));
         if (OperatingSystem.IsLinux())
         {

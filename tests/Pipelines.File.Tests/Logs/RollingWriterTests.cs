@@ -1,4 +1,6 @@
+using System.Diagnostics;
 using System.Globalization;
+using System.IO.Compression;
 using System.Runtime.CompilerServices;
 using Pipelines.File;
 
@@ -8,6 +10,9 @@ namespace FilePipelines.Tests;
 public sealed class RollingWriterTests : IDisposable
 {
     private const int Count = 400;
+
+    /// <summary>The size that a file is rolled at.</summary>
+    private const int FileLength = 2000;
 
     private readonly TempFolder _folder = new();
 
@@ -19,6 +24,8 @@ public sealed class RollingWriterTests : IDisposable
         { "NLog, dates", "app*.log", true },
         { "log4net forward", "app*.log*", true },
         { "log4net", "app.log", false },
+        { "Docker", "app.log", false },
+        { "Kubernetes", "link.log", false },
     };
 
     public void Dispose() => _folder.Dispose();
@@ -27,7 +34,7 @@ public sealed class RollingWriterTests : IDisposable
     [MemberData(nameof(Writers))]
     public async Task RollingLog_WhileItIsFollowedAndWhileItIsNot_ComesWholeAndInOrder(string name, string pattern, bool isInNameOrder)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows() && name == "log4net", "It renames its file, which the follower has open, under Wine.");
+        SkipOnWindows(name);
         QuickOptions options = FollowedLog.Quick with { InNameOrder = isInNameOrder };
         using Writer writer = Open(name);
         writer.Write(Numbers(0, 10));
@@ -41,7 +48,7 @@ public sealed class RollingWriterTests : IDisposable
             checkpoint = log.Current.Checkpoint;
         }
 
-        Assert.InRange(Directory.GetFiles(_folder.Path).Length, 3, 99);
+        Assert.InRange(Directory.GetFiles(_folder.Path, "*", SearchOption.AllDirectories).Length, 3, 99);
         writer.Write(Numbers(Count, 2 * Count));
         await using FollowedLog after = new(_folder.File(pattern), options with { Checkpoint = checkpoint });
         await TakeAsync(after, 2 * Count);
@@ -56,6 +63,65 @@ public sealed class RollingWriterTests : IDisposable
                 Assert.False(line.IsAfterGap);
                 Assert.Equal(_folder.File(pattern), line.Path);
                 lines.Add(line.ToString());
+            }
+        }
+    }
+
+    /// <summary>
+    /// PIPELINES_FILE_ROTATIONS (4) is how often the file is rolled at least. The output names how late a line was at most, which no test
+    /// can ask: the machine may do other things.
+    /// </summary>
+    [Theory]
+    [Trait("Category", StressTime.Category)]
+    [MemberData(nameof(Writers))]
+    public async Task RollingLog_ManyTimesWhileTheFollowerIsStartedAgain_ComesWholeAndInOrder(
+        string name, string pattern, bool isInNameOrder)
+    {
+        SkipOnWindows(name);
+        int rotations = int.Parse(
+            Environment.GetEnvironmentVariable("PIPELINES_FILE_ROTATIONS") ?? "4", CultureInfo.InvariantCulture);
+        int count = rotations * FileLength / Numbers(0, 1).First().Length;
+        using Writer writer = Open(name);
+        writer.Write(Numbers(0, 1));
+        long[] written = new long[count];
+        Task writing = Task.CompletedTask;
+        Random random = new(FuzzTime.Seed);
+        FileCheckpoint? checkpoint = null;
+        List<string> lines = [];
+        double latest = 0;
+        int starts = 0;
+        for (; lines.Count < count; starts++)
+        {
+            QuickOptions options = FollowedLog.Quick with { InNameOrder = isInNameOrder, Checkpoint = checkpoint };
+            await using FollowedLog log = new(_folder.File(pattern), options);
+            for (int most = Math.Min(random.Next(1, Count), count - lines.Count); most > 0; most--)
+            {
+                FollowedLine line = await log.NextAsync();
+                Assert.False(line.IsAfterGap, $"{line}");
+                double late = starts == 0 && lines.Count > 0
+                    ? Stopwatch.GetElapsedTime(Volatile.Read(ref written[lines.Count])).TotalMilliseconds : 0;
+                latest = Math.Max(latest, late);
+                lines.Add(line.ToString());
+                checkpoint = line.Checkpoint;
+                writing = lines.Count == 1 ? Task.Run(WriteAsync, TestContext.Current.CancellationToken) : writing;
+            }
+        }
+
+        await writing;
+        Assert.Equal(Numbers(0, count), lines);
+        TestContext.Current.SendDiagnosticMessage($"{name}: {count} lines, {rotations} rotations, {starts} starts of the follower; none "
+            + $"lost, twice or in another order, at most {latest:F0} ms late before the first stop; PIPELINES_FILE_SEED={FuzzTime.Seed}");
+
+        async Task WriteAsync()
+        {
+            for (int i = 1; i < count; i++)
+            {
+                Volatile.Write(ref written[i], Stopwatch.GetTimestamp());
+                writer.Write(Numbers(i, i + 1));
+                if (i % 10 == 0)
+                {
+                    await Task.Delay(random.Next(20), TestContext.Current.CancellationToken);
+                }
             }
         }
     }
@@ -185,15 +251,48 @@ public sealed class RollingWriterTests : IDisposable
     private static IEnumerable<string> Numbers(int first, int end)
         => Enumerable.Range(first, end - first).Select(static i => $"line {i.ToString("00000", CultureInfo.InvariantCulture)} of a log");
 
+    private static void SkipOnWindows(string name)
+        => Assert.SkipWhen(OperatingSystem.IsWindows() && (name is "log4net" or "Docker" or "Kubernetes"),
+            "They rename their file, which the follower has open, under Wine.");
+
     private Writer Open(string name)
     {
         string path = _folder.File("app.log");
         switch (name)
         {
+            case "Docker":
+                return OpenRenamed(path, number =>
+                {
+                    for (int i = number; i > 0; i--)
+                    {
+                        if (File.Exists($"{path}.{i}.gz"))
+                        {
+                            File.Move($"{path}.{i}.gz", $"{path}.{i + 1}.gz");
+                        }
+                    }
+
+                    File.Move(path, $"{path}.1");
+                }, _ => Compress($"{path}.1", $"{path}.1.gz"));
+            case "Kubernetes":
+                // The kubelet compresses what it has rotated before, and /var/log/containers links to the folder where it does.
+                string target = Path.Combine(Directory.CreateDirectory(_folder.File("pods")).FullName, "0.log");
+                File.CreateSymbolicLink(_folder.File("link.log"), target);
+                return OpenRenamed(target, number =>
+                {
+                    if (number > 1)
+                    {
+                        Compress(Rotated(number - 1), $"{Rotated(number - 1)}.tmp");
+                        File.Move($"{Rotated(number - 1)}.tmp", $"{Rotated(number - 1)}.gz");
+                    }
+
+                    File.Move(target, Rotated(number));
+                }, static _ => { });
+
+                string Rotated(int number) => string.Create(CultureInfo.InvariantCulture, $"{target}.20261128-{number:000000}");
             case "Serilog":
                 Serilog.Core.Logger serilog = Serilog.FileLoggerConfigurationExtensions.File(new Serilog.LoggerConfiguration().WriteTo,
                     _folder.File("app-.log"), outputTemplate: "{Message:lj}{NewLine}", formatProvider: CultureInfo.InvariantCulture,
-                    fileSizeLimitBytes: 2000, rollingInterval: Serilog.RollingInterval.Day, rollOnFileSizeLimit: true,
+                    fileSizeLimitBytes: FileLength, rollingInterval: Serilog.RollingInterval.Day, rollOnFileSizeLimit: true,
                     retainedFileCountLimit: null).CreateLogger();
                 return new Writer(serilog.Information, serilog.Dispose);
             case "NLog" or "NLog, dates":
@@ -202,7 +301,7 @@ public sealed class RollingWriterTests : IDisposable
                 configuration.AddRuleForAllLevels(new NLog.Targets.FileTarget("file")
                 {
                     FileName = name == "NLog" ? path : _folder.File("app-${shortdate}.log"),
-                    ArchiveAboveSize = 2000,
+                    ArchiveAboveSize = FileLength,
                     Layout = "${message}",
                 });
                 factory.Configuration = configuration;
@@ -213,7 +312,7 @@ public sealed class RollingWriterTests : IDisposable
                 {
                     File = path,
                     MaximumFileSize = "2KB",
-                    MaxSizeRollBackups = 100,
+                    MaxSizeRollBackups = 10_000,
                     RollingStyle = log4net.Appender.RollingFileAppender.RollingMode.Size,
                     StaticLogFileName = name == "log4net",
                     CountDirection = name == "log4net" ? -1 : 1,
@@ -225,6 +324,37 @@ public sealed class RollingWriterTests : IDisposable
                         new log4net.Core.LoggingEventData { Level = log4net.Core.Level.Info, Message = line })),
                     appender.Close);
         }
+    }
+
+    /// <summary>A writer that renames its file.</summary>
+    /// <param name="path">The file.</param>
+    /// <param name="rename">Renames it for the n-th time.</param>
+    /// <param name="after">Called when the next file is open.</param>
+    private static Writer OpenRenamed(string path, Action<int> rename, Action<int> after)
+    {
+        GrowingFile file = new(path);
+        int rotations = 0;
+        return new Writer(line =>
+        {
+            file.Append($"{line}\n");
+            if (file.Length >= FileLength)
+            {
+                rename(++rotations);
+                file.Reopen();
+                after(rotations);
+            }
+        }, file.Dispose);
+    }
+
+    private static void Compress(string path, string target)
+    {
+        using (FileStream plain = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete))
+        using (GZipStream compressed = new(File.Create(target), CompressionLevel.Fastest))
+        {
+            plain.CopyTo(compressed);
+        }
+
+        File.Delete(path);
     }
 
     private sealed class Writer(Action<string> write, Action close) : IDisposable
