@@ -182,7 +182,7 @@ public sealed class HostileLogTests : IDisposable
             files[1].Set($"/b/{i}", FileCheckpoint.Parse("fe00000000:c12b8d:18ea2afc0e806c22@14", null));
             await Task.WhenAll(files.Select(file => Task.Run(() => file.SaveAsync(_stop), _stop)));
             CheckpointFile again = await CheckpointFile.OpenAsync(path, cancellationToken: _stop);
-            Assert.Contains(files, file => file.Checkpoints.Count == again.Checkpoints.Count && file.Checkpoints.All(again.Checkpoints.Contains));
+            Assert.Contains(files, file => file.Checkpoints.ToHashSet().SetEquals(again.Checkpoints));
         }
 
         Assert.Equal([path], Directory.GetFileSystemEntries(_folder.Path));

@@ -85,7 +85,7 @@ public sealed class UnreadableLogTests : IDisposable
         }
     }
 
-    /// <summary>The timer of the folder lists it when the names of before were looked at, so rotated files may be missing among them.</summary>
+    /// <summary>The timer of the folder lists it when the names of before were looked at, so files may be missing.</summary>
     [Fact]
     public void Listing_FolderIsListedRightAfterIt_SaysThatItCouldNotBe()
     {
