@@ -228,6 +228,7 @@ public sealed class CachingTests : IDisposable
         }
 
         long before = Cached(path, 0, 64 * MiB);
+        Assert.SkipWhen(before == 0, "The file system does not tell what it has cached (overlayfs: the pages are those of another file).");
         Assert.InRange(before, Step + MiB, 32 * MiB);
         Assert.Equal(64 * MiB, await PatternFile.ReadToEndAsync(FilePipeReader.Create(path, s_reading)));
 

@@ -29,14 +29,14 @@ public sealed class GoneLogTests : IDisposable
         Assert.Equal(goes, batches.Current.Path);
         await position.SaveAsync(batches.Current, _stop);
         File.Delete(goes);
-        for (int i = 0; position.Checkpoints.Count > 1 || !position.Checkpoints.ContainsKey(stays); i++)
+        await Eventually.TrueAsync(async () =>
         {
-            Assert.InRange(i, 0, 1000);
-            await File.AppendAllTextAsync(stays, $"{i}\n", _stop);
+            await File.AppendAllTextAsync(stays, "line\n", _stop);
             Assert.True(await batches.MoveNextAsync());
             Assert.Equal(batches.Current.GoneLogs, batches.Current.Copy().GoneLogs);
             await position.SaveAsync(batches.Current, _stop);
-        }
+            return position.Checkpoints.Keys.SequenceEqual([stays]);
+        });
 
         CheckpointFile saved = await CheckpointFile.OpenAsync(_folder.File("position"), cancellationToken: _stop);
         Assert.Equal([stays], saved.Checkpoints.Keys);

@@ -64,6 +64,7 @@ public sealed class CopyTests : IDisposable
         bool isElsewhere = false;
         ScriptedCalls calls = new()
         {
+            FileSystem = LocalFileSystems.Ext,
             OnReadNoWait = _ =>
             {
                 isElsewhere |= Environment.CurrentManagedThreadId != caller;

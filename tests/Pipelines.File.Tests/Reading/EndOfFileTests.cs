@@ -215,7 +215,7 @@ public sealed class EndOfFileTests : IDisposable
     public async Task File_OfKnownLength_IsAskedOnceForItsEnd()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It counts system calls of Linux.");
-        ScriptedCalls calls = new() { OnReadNoWait = _ => 10_000 };
+        ScriptedCalls calls = new() { FileSystem = LocalFileSystems.Ext, OnReadNoWait = _ => 10_000 };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { BufferSize = 1000 });
         long index = 0;
         while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)

@@ -188,7 +188,11 @@ public sealed class ReaderFaultTests : IDisposable
         Assert.True(status == 0, output + error);
         Assert.Equal("read 1500000", output.Trim());
         string traced = await File.ReadAllTextAsync(trace, _stop);
-        Assert.True(traced.Contains("INJECTED", StringComparison.Ordinal) || traced.Contains("DELAYED", StringComparison.Ordinal), traced);
+        bool isInjected = traced.Contains("INJECTED", StringComparison.Ordinal) || traced.Contains("DELAYED", StringComparison.Ordinal);
+        Assert.SkipWhen(
+            !isInjected && traced.Contains("RWF_NOWAIT) = -1 EOPNOTSUPP", StringComparison.Ordinal),
+            "The file system does not know RWF_NOWAIT, so no second call comes.");
+        Assert.True(isInjected, traced);
     }
 
     [Fact]

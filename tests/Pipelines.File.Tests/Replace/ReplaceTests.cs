@@ -596,6 +596,11 @@ public sealed class ReplaceTests : IDisposable
             File.WriteAllBytes(path, s_old);
         }
 
+        if (namelessError == 0 && IsOnBtrfs())
+        {
+            order = order.Replace("SyncFolder", "Sync SyncFolder", StringComparison.Ordinal);
+        }
+
         foreach (int length in (int[])[0, 100_000])
         {
             RecordedCalls calls = new() { NamelessError = namelessError, RenameNoReplaceError = renameError };
@@ -683,7 +688,7 @@ public sealed class ReplaceTests : IDisposable
 
         Assert.Equal(0, calls.Syncs);
         await writer.CompleteAsync();
-        Assert.Equal(1, calls.Syncs);
+        Assert.Equal(IsOnBtrfs() ? 2 : 1, calls.Syncs);
     }
 
     [Fact]
@@ -836,6 +841,14 @@ public sealed class ReplaceTests : IDisposable
             names.Order(StringComparer.Ordinal),
             Directory.EnumerateFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 })
                 .Select(path => Path.GetFileName(path)).Where(name => name != "other").Order(StringComparer.Ordinal));
+
+    /// <summary>There a file that had no name is synced again when it has one.</summary>
+    private bool IsOnBtrfs()
+    {
+        using SafeFileHandle file = File.OpenHandle(
+            _folder.File("probe"), FileMode.CreateNew, FileAccess.Write, FileShare.None, FileOptions.DeleteOnClose);
+        return LocalFileSystems.IsBtrfs(FileProperties.Of(file, null));
+    }
 
     /// <summary>A signal comes within every second fsync(2).</summary>
     private sealed class InterruptedCalls : UnixCalls

@@ -86,9 +86,14 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     public FilePipeReader Read(SafeFileHandle handle, FilePipeReaderOptions? options = null)
         => FilePipeReader.Create(new UnixFile(handle, null, FileProperties.Of(handle, null), this), options ?? new(), leaveOpen: false);
 
+    // A script's file knows RWF_NOWAIT wherever it is: where its file system does not (tmpfs, FUSE), the plain call reads.
     internal override long Read(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
-        => (flags != 0 ? Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count) : Scripted(OnRead, ref _reads, vectors, ref count))
-            ?? base.Read(file, vectors, count, offset, flags);
+    {
+        long? scripted = flags != 0 ? Scripted(OnReadNoWait, ref _readsNoWait, vectors, ref count)
+            : Scripted(OnRead, ref _reads, vectors, ref count);
+        long read = scripted ?? base.Read(file, vectors, count, offset, flags);
+        return scripted is null && flags != 0 && read == -Libc.EOPNOTSUPP ? base.Read(file, vectors, count, offset, 0) : read;
+    }
 
     internal override long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
         => flags == Libc.RWF_NOWAIT && !KnowsWriteNoWait ? -Libc.EOPNOTSUPP

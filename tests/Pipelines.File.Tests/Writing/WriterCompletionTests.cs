@@ -119,7 +119,7 @@ public sealed class WriterCompletionTests : IDisposable
         // The caller's thread is held here, so that what it does not do itself is another's.
         called.Wait(Eventually.Limit, _stop);
         using SafeFileHandle again = File.OpenHandle(_folder.File("f"), share: FileShare.ReadWrite);
-        Assert.Equal(isByCaller && LocalFileSystems.Hold(FileProperties.Of(again, null)), writer == caller);
+        Assert.Equal(isByCaller && LocalFileSystems.TakeWrites(FileProperties.Of(again, null)), writer == caller);
         await end;
         Assert.Equal(Pattern.Bytes(length), File.ReadAllBytes(_folder.File("f")));
     }
