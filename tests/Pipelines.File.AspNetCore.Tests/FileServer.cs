@@ -48,7 +48,7 @@ public sealed class FileServer : IAsyncDisposable
         LogLevel logsFrom = LogLevel.Warning)
     {
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { EnvironmentName = "Production" });
-        builder.Logging.ClearProviders();
+        builder.Logging.ClearProviders().SetMinimumLevel(logsFrom);
         builder.Services.AddRoutingCore();
         builder.Services.AddMvcCore();
         services?.Invoke(builder.Services);

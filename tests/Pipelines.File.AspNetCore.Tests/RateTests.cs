@@ -1,5 +1,6 @@
 using System.Net.Sockets;
 using Microsoft.AspNetCore.Server.Kestrel.Core;
+using Microsoft.Extensions.Logging;
 using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests;
@@ -70,7 +71,7 @@ public sealed class RateTests : IDisposable
         {
             await using FileServer server = await StartAsync(withPipelines, bytesPerSecond: 4 * 1024 * 1024, 64 * 1024);
             using Socket socket = await AskAsync(server, $"GET /{target} HTTP/1.1");
-            await Task.Delay(TimeSpan.FromSeconds(9), _stop);
+            await Eventually.TrueAsync(() => server.Log.Lines.Any(line => line.Contains("minimum data rate", StringComparison.Ordinal)));
             await using NetworkStream stream = new(socket);
             return (await RawResponse.ReadAsync(stream)).IsWhole;
         });
@@ -98,5 +99,6 @@ public sealed class RateTests : IDisposable
             withPipelines,
             configureKestrel: kestrel =>
                 kestrel.Limits.MinResponseDataRate = new MinDataRate(bytesPerSecond, gracePeriod: TimeSpan.FromSeconds(1.1)),
-            options: new FilePipelinesOptions { BufferSize = segmentSize });
+            options: new FilePipelinesOptions { BufferSize = segmentSize },
+            logsFrom: LogLevel.Debug);
 }

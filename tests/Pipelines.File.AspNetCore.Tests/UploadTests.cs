@@ -525,15 +525,7 @@ public sealed class UploadTests : IAsyncLifetime
                 .Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
 
     /// <summary>Waits until an upload has its file, with a temporary name or none.</summary>
-    private async Task TemporaryFileAsync()
-    {
-        for (int i = 0; i < 500 && CountUnfinished() == 0; i++)
-        {
-            await Task.Delay(20, _stop);
-        }
-
-        Assert.Equal(1, CountUnfinished());
-    }
+    private Task TemporaryFileAsync() => Eventually.TrueAsync(() => CountUnfinished() == 1);
 
     private int CountUnfinished() => Unfinished().Length;
 
@@ -546,12 +538,8 @@ public sealed class UploadTests : IAsyncLifetime
 
     private async Task<string> AnswerAsync()
     {
-        for (int i = 0; i < 500 && _answer is null; i++)
-        {
-            await Task.Delay(20, _stop);
-        }
-
-        return Assert.IsType<string>(_answer);
+        await Eventually.TrueAsync(() => _answer is not null);
+        return _answer!;
     }
 
     /// <summary>Sends the piece again and again, 256 MiB at most, until the connection has ended: the bytes that went.</summary>

@@ -109,7 +109,7 @@ public sealed class FollowRudeTests : IDisposable
         string folder = _folder.Path;
         (_, string output, string error) = await ChildProcess.RunAsync(
             $$"""
-            timeout 60 unshare -rm sh -c '
+            timeout 300 unshare -rm sh -c '
             cd "{{folder}}" && mkdir lower upper work merged && echo one > lower/log || exit
             mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work merged || exit
             {{ChildProcess.Command("follow", folder + "/merged/log").Replace("'", "\"", StringComparison.Ordinal)}} > out &

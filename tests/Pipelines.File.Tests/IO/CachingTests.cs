@@ -232,15 +232,11 @@ public sealed class CachingTests : IDisposable
         Assert.InRange(before, Step + MiB, 32 * MiB);
         Assert.Equal(64 * MiB, await PatternFile.ReadToEndAsync(FilePipeReader.Create(path, s_reading)));
 
-        // The kernel may take a page of its own accord at any time.
-        Assert.InRange(Cached(path, Step, Step), Step - (MiB / 4), Step);
-        Assert.InRange(Cached(path, (3 * Step) + MiB, MiB), MiB - (MiB / 4), MiB);
-        for (int i = 0; i < 10; i++)
-        {
-            Assert.InRange(Cached(path, (5 * Step) + (i * 100_000), 100), 1, long.MaxValue);
-        }
-
-        Assert.InRange(Cached(path, 0, 64 * MiB), before - (MiB / 4), before + (2 * Step));
+        // The kernel may take pages of its own accord at any time, but hardly most of them.
+        Assert.InRange(Cached(path, Step, Step), Step / 2, Step);
+        Assert.InRange(Cached(path, (3 * Step) + MiB, MiB), MiB / 2, MiB);
+        Assert.InRange(Enumerable.Range(0, 10).Count(i => Cached(path, (5 * Step) + (i * 100_000), 100) > 0), 5, 10);
+        Assert.InRange(Cached(path, 0, 64 * MiB), before / 2, before + (2 * Step));
     }
 
     [Theory]

@@ -206,6 +206,6 @@ public sealed class OpenAsyncTests : IDisposable
         }
 
         await reader.CompleteAsync();
-        Assert.Equal(before, OpenHandles.Of(fifo.Path));
+        await Eventually.TrueAsync(() => OpenHandles.Of(fifo.Path) == before);
     }
 }

@@ -150,9 +150,9 @@ public sealed class PooledMemoryTests : IDisposable
         TimeSpan idleTime = SegmentPool.Shared.IdleTime;
         try
         {
-            SegmentPool.Shared.IdleTime = TimeSpan.Zero;
             Fill(50 * MiB);
             Assert.True(FilePipeMemory.RetainedBytes >= 50 * MiB);
+            SegmentPool.Shared.IdleTime = TimeSpan.Zero;
             for (int i = 0; i < 20 && FilePipeMemory.RetainedBytes > 0; i++)
             {
                 GC.Collect();

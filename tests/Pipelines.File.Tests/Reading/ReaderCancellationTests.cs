@@ -199,7 +199,9 @@ public sealed class ReaderCancellationTests : IDisposable
             reader.CancelPendingRead();
             ReadResult canceled = await read.WaitAsync(Eventually.Limit, _stop);
             Assert.True(canceled.IsCanceled);
-            Assert.Equal(150, canceled.Buffer.Length);
+
+            // Or a thread has them that has not told of them yet.
+            Assert.True(canceled.Buffer.Length is 50 or 150, $"{canceled.Buffer.Length} bytes");
         }
 
         // Nobody has looked at the new ones.

@@ -99,7 +99,7 @@ public sealed class WaitingProcessTests : IDisposable
             threads.Queue(new QueuedCall(performedByIdle.SetResult));
             fails.Set();
             second.Join();
-            Assert.True(SpinWait.SpinUntil(() => performedByIdle.Task.IsCompleted, TimeSpan.FromSeconds(3)));
+            Assert.True(SpinWait.SpinUntil(() => performedByIdle.Task.IsCompleted, Eventually.Limit));
         }
         finally
         {

@@ -28,7 +28,7 @@ public sealed class WaitingThreadsTests
         Call[] calls = [.. Enumerable.Range(0, 1000).Select(_ => new Call(static () => { }))];
         Action<IWaitingCall> queue = threads.Queue;
         long allocated = long.MaxValue;
-        for (int i = 0; i < 10 && allocated > 0; i++)
+        foreach (int round in Warm.Rounds(1, () => allocated == 0))
         {
             long before = GC.GetAllocatedBytesForCurrentThread();
             Array.ForEach(calls, queue);
@@ -114,7 +114,7 @@ public sealed class WaitingThreadsTests
         await call.Done.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         Assert.Single(call.Threads);
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0);
-        Assert.Equal(1, threads.ThreadCount);
+        Assert.InRange(threads.ThreadCount, 0, 1);
     }
 
     [Fact]
