@@ -257,46 +257,6 @@ public sealed class ReaderContractTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadAsync_AwaitedUnderATaskScheduler_GoesOnThere()
-    {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = _ => Slow() };
-        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
-        TaskScheduler scheduler = new ConcurrentExclusiveSchedulerPair().ExclusiveScheduler;
-        TaskScheduler? seen = null;
-        await Task.Factory.StartNew(
-            async () =>
-            {
-                await reader.ReadAsync(_stop);
-                seen = TaskScheduler.Current;
-            },
-            _stop,
-            TaskCreationOptions.None,
-            scheduler).Unwrap();
-        Assert.Same(scheduler, seen);
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task ReadAsync_AwaitedUnderASynchronizationContext_GoesOnThere()
-    {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = _ => Slow() };
-        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
-        CountingContext context = new();
-        TaskCompletionSource done = new();
-        context.Post(async _ =>
-        {
-            SynchronizationContext.SetSynchronizationContext(context);
-            await reader.ReadAsync(_stop);
-            done.SetResult();
-        }, null);
-        await done.Task.WaitAsync(Eventually.Limit, _stop);
-        Assert.Equal(2, context.Posted);
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
     public async Task Create_FileInThePageCache_AllocatesFourSmallObjects()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.Is64BitProcess, "It counts the objects of the Linux back end.");
@@ -423,18 +383,5 @@ public sealed class ReaderContractTests : IDisposable
     {
         Thread.Sleep(50);
         return null;
-    }
-
-    private sealed class CountingContext : SynchronizationContext
-    {
-        private int _posted;
-
-        public int Posted => _posted;
-
-        public override void Post(SendOrPostCallback d, object? state)
-        {
-            Interlocked.Increment(ref _posted);
-            base.Post(d, state);
-        }
     }
 }

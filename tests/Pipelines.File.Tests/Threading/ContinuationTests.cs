@@ -1,4 +1,5 @@
 using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
 using FilePipelines.Child;
 using Pipelines.File;
 using Pipelines.File.IO;
@@ -56,10 +57,11 @@ public sealed class ContinuationTests : IDisposable
             {
                 ValueTask<ReadResult> read = reader.ReadAsync(source.Token);
                 Assert.False(read.IsCompleted);
-                EndLater(end, reader.CancelPendingRead, source, () => reader.Complete());
                 try
                 {
-                    await read.ConfigureAwait(continueOnCapturedContext);
+                    await new Asking<ReadResult>(
+                        read.ConfigureAwait(continueOnCapturedContext),
+                        () => EndElsewhere(end, reader.CancelPendingRead, source, () => reader.Complete()));
                 }
                 catch (Exception e) when (e is OperationCanceledException or InvalidOperationException or IOException)
                 {
@@ -93,10 +95,11 @@ public sealed class ContinuationTests : IDisposable
             {
                 ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(1000), source.Token);
                 Assert.False(flush.IsCompleted);
-                EndLater(end, writer.CancelPendingFlush, source, () => { });
                 try
                 {
-                    await flush.ConfigureAwait(continueOnCapturedContext);
+                    await new Asking<FlushResult>(
+                        flush.ConfigureAwait(continueOnCapturedContext),
+                        () => EndElsewhere(end, writer.CancelPendingFlush, source, () => { }));
                 }
                 catch (Exception e) when (e is OperationCanceledException or IOException)
                 {
@@ -132,18 +135,17 @@ public sealed class ContinuationTests : IDisposable
                 ValueTask<ReadResult> read = reader.ReadAsync(source.Token);
                 ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(1000), source.Token);
                 Assert.False(read.IsCompleted || flush.IsCompleted);
-                EndLater(
-                    end,
-                    () =>
-                    {
-                        reader.CancelPendingRead();
-                        writer.CancelPendingFlush();
-                    },
-                    source,
-                    () => { });
                 try
                 {
-                    await read.ConfigureAwait(continueOnCapturedContext);
+                    await new Asking<ReadResult>(read.ConfigureAwait(continueOnCapturedContext), () => EndElsewhere(
+                        end,
+                        () =>
+                        {
+                            reader.CancelPendingRead();
+                            writer.CancelPendingFlush();
+                        },
+                        source,
+                        () => { }));
                 }
                 catch (Exception e) when (e is OperationCanceledException or IOException)
                 {
@@ -185,7 +187,7 @@ public sealed class ContinuationTests : IDisposable
                 ValueTask released = reader.CompleteAsync();
                 ValueTask written = writer.CompleteAsync();
                 Assert.False(released.IsCompleted || written.IsCompleted);
-                EndLater(Ending.BackEnd, () => { }, null!, () => { });
+                _gate.Set();
                 await released;
                 bool isThere = context.IsCurrentThread;
                 await written;
@@ -195,11 +197,9 @@ public sealed class ContinuationTests : IDisposable
         Assert.True(await isThere.WaitAsync(Eventually.Limit, _stop));
     }
 
-    private void EndLater(Ending end, Action cancel, CancellationTokenSource source, Action complete) => Task.Run(
+    private void EndElsewhere(Ending end, Action cancel, CancellationTokenSource source, Action complete) => Task.Run(
         () =>
         {
-            // By now, or a little later, the awaiter has asked to be told: both are to go on in the same place.
-            Thread.Sleep(20);
             switch (end)
             {
                 case Ending.Cancel:
@@ -222,5 +222,23 @@ public sealed class ContinuationTests : IDisposable
     {
         _gate.Wait(TestContext.Current.CancellationToken);
         return end == Ending.Failure ? -Libc.EIO : null;
+    }
+
+    /// <summary>A wait that is ended when its awaiter has asked to be told, not before: that would go on where it is.</summary>
+    private readonly struct Asking<T>(ConfiguredValueTaskAwaitable<T> wait, Action end) : ICriticalNotifyCompletion
+    {
+        public bool IsCompleted => false;
+
+        public Asking<T> GetAwaiter() => this;
+
+        public T GetResult() => wait.GetAwaiter().GetResult();
+
+        public void OnCompleted(Action continuation) => UnsafeOnCompleted(continuation);
+
+        public void UnsafeOnCompleted(Action continuation)
+        {
+            wait.GetAwaiter().UnsafeOnCompleted(continuation);
+            end();
+        }
     }
 }
