@@ -463,24 +463,6 @@ public sealed class WriterCompletionTests : IDisposable
     }
 
     [Fact]
-    public async Task Complete_OnManyPoolThreadsWithTheSharedPool_WaitsForNoWorkItem()
-    {
-        // More than the pool has threads, each of which would wait for another.
-        Task[] completions = [.. Enumerable.Range(0, 64).Select(number => Task.Run(
-            () =>
-            {
-                FilePipeWriter writer = FilePipeWriter.Create(
-                    _folder.File($"f{number}"), new() { Pool = System.Buffers.MemoryPool<byte>.Shared });
-                Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
-                writer.Advance(1000);
-                writer.Complete();
-            },
-            _stop))];
-        await Task.WhenAll(completions).WaitAsync(TimeSpan.FromSeconds(10), _stop);
-        Assert.All(Enumerable.Range(0, 64), number => Assert.Equal(1000, new FileInfo(_folder.File($"f{number}")).Length));
-    }
-
-    [Fact]
     public void GetMemory_MoreThanAnArray_IsRefusedAndChangesNothing()
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
