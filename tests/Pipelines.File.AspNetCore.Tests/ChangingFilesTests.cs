@@ -17,6 +17,7 @@ public sealed class ChangingFilesTests : IDisposable
 {
     private const int WordSize = 8;
     private const int StandardSize = 200_000;
+    private const int LeastWholes = 10;
 
     private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
     private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
@@ -74,7 +75,7 @@ public sealed class ChangingFilesTests : IDisposable
 
                 Assert.Equal(0, body.Length % WordSize);
             });
-        Assert.InRange(wholes, 10, int.MaxValue);
+        Assert.InRange(wholes, LeastWholes, int.MaxValue);
     }
 
     [Theory]
@@ -128,10 +129,11 @@ public sealed class ChangingFilesTests : IDisposable
         using CancellationTokenSource over = CancellationTokenSource.CreateLinkedTokenSource(_stop);
         over.CancelAfter(TimeSpan.FromSeconds(StressTime.Seconds));
         int changes = 0;
+        int wholes = 0, aborted = 0, refused = 0;
         Task changing = Task.Factory.StartNew(
             () =>
             {
-                while (!over.IsCancellationRequested)
+                while (GoesOn())
                 {
                     change();
                     changes++;
@@ -140,12 +142,10 @@ public sealed class ChangingFilesTests : IDisposable
             _stop,
             TaskCreationOptions.LongRunning,
             TaskScheduler.Default);
-        int wholes = 0, aborted = 0, refused = 0;
         await StressTime.BoundedAsync(Task.WhenAll(targets.Select(async target =>
         {
             using HttpClient client = server.CreateClient(HttpVersion.Version11);
-            client.Timeout = TimeSpan.FromSeconds(60);
-            while (!over.IsCancellationRequested)
+            while (GoesOn())
             {
                 try
                 {
@@ -182,6 +182,9 @@ public sealed class ChangingFilesTests : IDisposable
 
         TestContext.Current.SendDiagnosticMessage($"{changes} changes, {wholes} whole, {aborted} aborted, {refused} refused");
         return wholes;
+
+        // A busy machine may do little in that time.
+        bool GoesOn() => !over.IsCancellationRequested || Volatile.Read(ref wholes) < LeastWholes;
     }
 
     private static ulong Word(ulong version, int index, int size) => (version << 40) | ((ulong)(uint)(size / WordSize) << 20) | (uint)index;

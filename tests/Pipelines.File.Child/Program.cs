@@ -397,7 +397,7 @@ static int CompleteUnderLock(string folder, bool hasCallersPool)
             left.Signal();
         },
         null);
-    bool isOver = left.Wait(TimeSpan.FromSeconds(20));
+    bool isOver = left.Wait(TimeSpan.FromMinutes(2));
     Console.WriteLine(isOver ? "over" : $"{left.CurrentCount} are left");
     return isOver ? 0 : 1;
 }
@@ -514,7 +514,7 @@ static int WriteOnTheLastPoolThread(string folder)
             written.Set();
         },
         null);
-    bool isWritten = written.Wait(TimeSpan.FromSeconds(20));
+    bool isWritten = written.Wait(TimeSpan.FromMinutes(2));
     Console.WriteLine(isWritten ? "written" : "not written");
     return isWritten ? 0 : 1;
 }
@@ -609,12 +609,14 @@ static async Task<int> FollowStarvedLogAsync(string path)
     writer.Write("one\n"u8);
     File.WriteAllBytes(path + ".next", []);
     using CancellationTokenSource ended = new();
+    using ManualResetEventSlim hasBegun = new();
     Task following = FollowAsync();
     async Task FollowAsync()
     {
         await foreach (FollowedLine line in new LogFollower(path, options).ReadLinesAsync(ended.Token))
         {
             Console.WriteLine(line.ToString());
+            hasBegun.Set();
             if (line.ToString() == "three")
             {
                 return;
@@ -622,7 +624,8 @@ static async Task<int> FollowStarvedLogAsync(string path)
         }
     }
 
-    // On this thread: it is none of the pool's.
+    // On this thread: it is none of the pool's. The follower waits at the end of the log a moment after its first line.
+    hasBegun.Wait();
     Thread.Sleep(300);
     List<SafeFileHandle> taken = TakeDescriptors();
     File.Move(path, path + ".1");
@@ -734,7 +737,7 @@ static int QueueWithoutMemory()
 
     memory.Free();
     threads.Queue(second);
-    bool areAllPerformed = performed.Wait(TimeSpan.FromSeconds(10));
+    bool areAllPerformed = performed.Wait(TimeSpan.FromMinutes(2));
     Console.WriteLine($"{thrown}, {performed.CurrentCount} left");
     return areAllPerformed ? 0 : 4;
 }

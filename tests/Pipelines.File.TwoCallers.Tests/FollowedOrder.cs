@@ -474,7 +474,7 @@ internal sealed class FollowedOrder : IDisposable
 
     private void SpinUntil(Func<bool> isTrue)
     {
-        long end = Environment.TickCount64 + 10_000;
+        long end = Environment.TickCount64 + 180_000;
         for (int i = 0; !isTrue(); i++)
         {
             if (i > 1000 && Environment.TickCount64 > end)

@@ -308,7 +308,7 @@ internal abstract class Order : IDisposable
             }
             else
             {
-                end = end == 0 ? Environment.TickCount64 + 10_000 : end;
+                end = end == 0 ? Environment.TickCount64 + 180_000 : end;
                 if (Environment.TickCount64 > end)
                 {
                     onTimeout(state);

@@ -95,7 +95,7 @@ internal sealed class Checkpoints(FlushGuarantee guarantee) : Workload
     private static async Task<bool> ReadOnAsync(string folder, FileCheckpoint? checkpoint, int last, HashSet<int> there)
     {
         bool isAfterGap = false;
-        using CancellationTokenSource limit = new(TimeSpan.FromSeconds(10));
+        using CancellationTokenSource limit = new(Eventually.Limit);
         try
         {
             LogFollower follower = new(Path.Combine(folder, "log"), Options(checkpoint));

@@ -276,7 +276,7 @@ public sealed class SystemCallSweepTests : IDisposable
     /// <summary>Whether the child has no file of the folder open, soon.</summary>
     private static async Task<bool> IsNothingOpenAsync(Process child, string folder)
     {
-        for (int attempt = 0; attempt < 200; attempt++)
+        for (int attempt = 0; attempt < 6000; attempt++)
         {
             bool isOpen = Directory.EnumerateFileSystemEntries($"/proc/{child.Id}/fd").Any(entry =>
             {

@@ -345,7 +345,7 @@ public sealed class FollowRudeTests : IDisposable
             {
                 ValueTask<ReadResult> waiting = reader.ReadAsync(_stop);
                 RandomAccess.Write(appended, "two\n"u8, 4 + (4 * ((round * Waits) + i)));
-                long end = Environment.TickCount64 + 60_000;
+                long end = Environment.TickCount64 + (long)Eventually.Limit.TotalMilliseconds;
                 while (!waiting.IsCompleted && Environment.TickCount64 < end)
                 {
                     Thread.Yield();

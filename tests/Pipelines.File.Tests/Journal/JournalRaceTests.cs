@@ -80,7 +80,7 @@ public sealed class JournalRaceTests : IDisposable
         }
 
         Assert.True(SpinWait.SpinUntil(
-            () => Journaled.Segments(_folder).Length <= 3 || journal.Error is not null, TimeSpan.FromSeconds(30)));
+            () => Journaled.Segments(_folder).Length <= 3 || journal.Error is not null, Eventually.Limit));
         Assert.Null(journal.Error);
     }
 

@@ -164,7 +164,7 @@ public sealed class LogrotateKillTests : IDisposable
         }
     }
 
-    /// <summary>Waits for the last line. That nothing comes for a minute is the hang that somebody has seen once.</summary>
+    /// <summary>Waits for the last line. That nothing comes for so long is the hang that somebody has seen once.</summary>
     private async Task ShipTheRestAsync(long written, CancellationToken over)
     {
         string last = $"-{written - 1};\n";

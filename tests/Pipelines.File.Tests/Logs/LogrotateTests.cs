@@ -105,7 +105,7 @@ public sealed class LogrotateTests : IDisposable
             await Eventually.TrueAsync(() => Written > 0 || (FileIdentity.TryGet(_log, out FileIdentity identity)
                 && (identity == Followed || (rotations > 0 && !mode.Contains("compress", StringComparison.Ordinal)))));
             (int status, string output, string error) = await ChildProcess.RunAsync(
-                $"timeout 60 logrotate -f -s '{_folder.File("state")}' '{configuration}'");
+                $"timeout 600 logrotate -f -s '{_folder.File("state")}' '{configuration}'");
             Assert.True(status == 0, output + error);
             rotations++;
             Locked(() => _rotations = rotations);

@@ -5,7 +5,7 @@ internal static class Warm
 {
     /// <summary>
     /// Some rounds at least, and then until the last one was good enough: when the runtime compiles code again is its own decision, and
-    /// until it has, values are boxed. Its thread for that comes late on a busy machine. What is never good enough ends after a minute.
+    /// until it has, values are boxed. Its thread for that comes late on a busy machine. What is never good enough ends at the limit.
     /// </summary>
     public static IEnumerable<int> Rounds(int least, Func<bool> isGoodEnough)
     {
