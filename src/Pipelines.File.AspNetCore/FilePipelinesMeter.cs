@@ -61,7 +61,7 @@ public static class FilePipelinesMeter
     /// <summary>A counter, {entry}: files that were no whole entry and were removed; each is a miss, too.</summary>
     public const string CacheDamaged = "pipelines.file.cache.damaged";
 
-    /// <summary>An up-down counter, By: bytes on disk when the folder was last looked through.</summary>
+    /// <summary>An up-down counter, By: bytes on disk at the last sweep of the folder.</summary>
     public const string CacheBytes = "pipelines.file.cache.bytes";
 
     /// <summary>

@@ -25,7 +25,7 @@ public sealed partial class Journal
     public ValueTask TrimBeforeAsync(long sequence, CancellationToken cancellationToken = default)
         => TrimBeforeAsync(sequence, pastConsumers: false, cancellationToken);
 
-    /// <summary>As above, and also removes what consumers have not processed, if it is told to.</summary>
+    /// <summary>As above, and also removes what consumers have not processed, if that is asked for.</summary>
     /// <param name="sequence">The number of the first record to keep.</param>
     /// <param name="pastConsumers">
     /// Whether to remove records that registered consumers have not processed: these then get <see cref="JournalRecordsRemovedException"/>.
@@ -94,7 +94,7 @@ public sealed partial class Journal
     }
 
     /// <summary>
-    /// Opens a consumer, which is told of new records at once, and of which <see cref="JournalConsumer.CommitAsync"/> puts them on the
+    /// Opens a consumer, which sees new records at once, and of which <see cref="JournalConsumer.CommitAsync"/> puts them on the
     /// device first if <see cref="JournalOptions.FlushGuarantee"/> is a weaker one.
     /// </summary>
     /// <inheritdoc cref="JournalConsumer.OpenAsync"/>

@@ -62,7 +62,7 @@ public sealed partial class Journal : IJournalSource
     }
 
     /// <summary>
-    /// Tells of segments that are sealed: nothing is written to their files any more, so that they can be copied or shipped. The segment
+    /// Returns the segments that are sealed: nothing is written to their files any more, so that they can be copied or shipped. The segment
     /// that is written comes when the next one has begun.
     /// </summary>
     /// <param name="from">Segments that have only records before this number are left out.</param>

@@ -3,12 +3,12 @@ using Microsoft.Win32.SafeHandles;
 
 namespace Pipelines.File;
 
-/// <content>Looks at a journal, and mends one.</content>
+/// <content>Verifies a journal, and repairs one.</content>
 public sealed partial class Journal
 {
     /// <summary>Reads and checks every record. Changes nothing, and may run while a process writes the journal.</summary>
     /// <param name="folder">The journal's folder.</param>
-    /// <param name="progress">Told how far it has come; called by several threads.</param>
+    /// <param name="progress">Gets how far it has come; called by several threads.</param>
     /// <param name="cancellationToken">Ends it.</param>
     /// <exception cref="InvalidJournalException">The journal is damaged in a way that no crash explains.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
@@ -29,7 +29,7 @@ public sealed partial class Journal
     /// left, and the next record gets the number of that segment in a journal with another <see cref="Id"/>.
     /// </summary>
     /// <param name="folder">The journal's folder.</param>
-    /// <param name="progress">Told how far it has come; called by several threads, and from the beginning after each cut.</param>
+    /// <param name="progress">Gets how far it has come; called by several threads, and from the beginning after each cut.</param>
     /// <param name="cancellationToken">Ends it.</param>
     /// <exception cref="IOException">A process writes the journal, or a file cannot be read or written.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>

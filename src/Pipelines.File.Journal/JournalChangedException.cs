@@ -2,7 +2,7 @@ namespace Pipelines.File;
 
 /// <summary>
 /// What was read so far, or what a <see cref="JournalPosition"/> means, is not in the journal any more: a repair has cut it before, another
-/// journal is in the folder, or its end is missing. The numbers from there on are those of other records. Only the reader can tell what
+/// journal is in the folder, or its end is missing. The numbers from there on are those of other records. Only the reader knows what
 /// that means for what it has done with them.
 /// </summary>
 public sealed class JournalChangedException : IOException

@@ -3,7 +3,7 @@ using System.Globalization;
 namespace Pipelines.File;
 
 /// <summary>
-/// <see cref="Journal.AppendBatchAsync"/> was told which number the first record must get, and others have come before. Nothing was
+/// <see cref="Journal.AppendBatchAsync"/> was called with the number of its first record, and others have come before. Nothing was
 /// appended. Read what has come, and decide again.
 /// </summary>
 /// <param name="expectedSequence">The number that was expected.</param>

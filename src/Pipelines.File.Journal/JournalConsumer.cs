@@ -6,7 +6,7 @@ namespace Pipelines.File;
 
 /// <summary>
 /// Processes the records of a journal, and remembers how far it has come, in a file beside the journal: after a restart it goes on there.
-/// Retention and trimming do not pass a consumer unless they are told to. One at a time may be open of each name, in the process that
+/// Retention and trimming do not pass a consumer unless that is asked for. One at a time may be open of each name, in the process that
 /// writes the journal (<see cref="Journal.OpenConsumerAsync"/>) or in another one (<see cref="OpenAsync"/>).
 /// </summary>
 /// <remarks>
@@ -83,7 +83,7 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
     }
 
     /// <summary>
-    /// How many records the journal has that are not committed as processed. Of a consumer by folder it looks at the end of the journal's
+    /// How many records the journal has that are not committed as processed. Of a consumer by folder it reads the end of the journal's
     /// newest file each time, which may wait for the device.
     /// </summary>
     /// <exception cref="IOException">The folder cannot be read.</exception>
@@ -97,7 +97,7 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
     /// <exception cref="ArgumentException">The name is not permitted.</exception>
     /// <exception cref="DirectoryNotFoundException">There is no such folder, or no journal in it.</exception>
     /// <exception cref="JournalChangedException">
-    /// The journal does not have what was processed: it was repaired, or is another one. Look at what was done, then
+    /// The journal does not have what was processed: it was repaired, or is another one. Check what was done, then
     /// <see cref="Remove"/> the consumer and open it again.
     /// </exception>
     /// <exception cref="JournalRecordsRemovedException">

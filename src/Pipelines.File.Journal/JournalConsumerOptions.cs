@@ -10,8 +10,8 @@ public sealed record JournalConsumerOptions
     public bool BeginsAtEnd { get; set; }
 
     /// <summary>
-    /// How often a consumer by folder looks for new records when it follows: 10 ms by default, and every 100 ms when there was none for
-    /// a second. A consumer that the journal itself has opened is told.
+    /// How often a consumer by folder polls for new records when it follows: 10 ms by default, and every 100 ms when there was none for
+    /// a second. A consumer that the journal itself has opened does not poll.
     /// </summary>
     /// <exception cref="ArgumentOutOfRangeException">The value is not longer than 0.</exception>
     public TimeSpan FollowInterval

@@ -4,7 +4,7 @@ using System.Globalization;
 namespace Pipelines.File;
 
 /// <summary>
-/// A place between two records of a journal, which says of which journal: what was read before it can be told from other records that have
+/// A place between two records of a journal, which says of which journal: what was read before it differs from other records that have
 /// got the same numbers. As text: <c>0f8e6c1b3a5d4e7f9a2b4c6d8e0f1a2b:1f3c5a7e9b2d4f60:184</c>.
 /// </summary>
 /// <param name="Id">The journal: <see cref="Journal.Id"/>.</param>

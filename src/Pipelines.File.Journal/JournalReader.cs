@@ -6,7 +6,7 @@ namespace Pipelines.File;
 /// </summary>
 /// <remarks>
 /// After a failed sync of the process that writes, it may return records that were never acknowledged and that are on the device only when
-/// the journal was opened again: Linux does not tell the error to a descriptor that is opened later (fsync(2)).
+/// the journal was opened again: Linux does not report the error to a descriptor that is opened later (fsync(2)).
 /// <see cref="Journal.ReadBatchesAsync(long, bool, CancellationToken)"/> never does.
 /// </remarks>
 /// <example>
@@ -38,8 +38,8 @@ public sealed class JournalReader
     /// <summary>Returns a reader for the journal in a folder. Nothing is opened yet.</summary>
     /// <param name="folder">The folder. It may be empty as yet.</param>
     /// <param name="followInterval">
-    /// How often a reader that follows looks for new records; <see langword="null"/> means every 10 milliseconds. It holds no thread.
-    /// When there was nothing for a hundred looks, it looks ten times less often.
+    /// How often a reader that follows polls for new records; <see langword="null"/> means every 10 milliseconds. It holds no thread.
+    /// When a hundred polls have found nothing, it polls ten times less often.
     /// </param>
     /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="followInterval"/> is not longer than 0.</exception>
@@ -60,7 +60,7 @@ public sealed class JournalReader
     /// <param name="follow">Whether to wait at the end for more, without a thread and without an end.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
     /// <exception cref="ArgumentOutOfRangeException">
-    /// <paramref name="from"/> is less than <see cref="Journal.Oldest"/>, or, which the first step tells, beyond the journal's end.
+    /// <paramref name="from"/> is less than <see cref="Journal.Oldest"/>, or, which the first step reports, beyond the journal's end.
     /// </exception>
     /// <exception cref="JournalRecordsRemovedException">Records were removed before they were read, or the first one was.</exception>
     /// <exception cref="JournalChangedException">The journal was repaired, or made anew, and does not have what was read.</exception>

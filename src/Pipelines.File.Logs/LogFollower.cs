@@ -76,7 +76,7 @@ public sealed class LogFollower
 
     /// <summary>Returns the lines one after the other, and waits for more until it is canceled. The wait holds no thread.</summary>
     /// <remarks>
-    /// Each call begins again, at the checkpoint of the options. The lines of one log come in order; logs take turns. After warm-up a line
+    /// Each call begins again, at the checkpoint of the options. The lines of one log come in order; logs alternate. After warm-up a line
     /// allocates nothing.
     /// </remarks>
     /// <param name="cancellationToken">Ends the wait at once.</param>
@@ -109,7 +109,7 @@ public sealed class LogFollower
 
     /// <summary>
     /// Returns the lines in batches, and waits for more until it is canceled. A batch holds lines of one log, at least one, and comes as
-    /// soon as it is full, or when its first line has waited for <paramref name="maxDelay"/>. Logs take turns, a batch each.
+    /// soon as it is full, or when its first line has waited for <paramref name="maxDelay"/>. Logs alternate, a batch each.
     /// </summary>
     /// <remarks>Each call begins again, at the checkpoint of the options. Each log may have one batch in memory.</remarks>
     /// <param name="maxLines">The maximum number of lines of a batch.</param>

@@ -14,7 +14,7 @@ public enum FileCaching
     /// <remarks>
     /// <para>Reading: the pages behind the position are dropped in steps of 8 MiB (posix_fadvise(2), POSIX_FADV_DONTNEED). A step of which
     /// some pages were cached when the file was opened stays whole (cachestat(2), Linux 6.5; of a file of more than 8 GiB, a thousandth of
-    /// it instead of a step). If the system does not tell, all pages are dropped.</para>
+    /// it instead of a step). If the system does not report that, all pages are dropped.</para>
     /// <para>Writing: each step of 8 MiB is sent to the device when it is full, and dropped when the next one is full (sync_file_range(2)).
     /// If no sync follows, up to 16 MiB of a file stay in the cache.</para>
     /// </remarks>

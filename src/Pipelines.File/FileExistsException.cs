@@ -4,8 +4,8 @@ namespace Pipelines.File;
 /// A file of that name exists already and was not replaced, or something that cannot be replaced: a FIFO, a device. It is as it was.
 /// </summary>
 /// <remarks>
-/// It is a type of its own, so that a program can tell it from a full or failing disk, which throws another <see cref="IOException"/>, and
-/// can answer it with HTTP status 409.
+/// It is a type of its own: a program can distinguish it from a full or failing disk, which throws another <see cref="IOException"/>, and
+/// can respond with HTTP status 409.
 /// </remarks>
 public sealed class FileExistsException : IOException
 {

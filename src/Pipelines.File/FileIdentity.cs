@@ -37,7 +37,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>
     public UInt128 Number => new(_numberHigh, NumberLow);
 
     /// <summary>
-    /// When the file was created, in nanoseconds since 1970 (stx_btime of statx(2)). It is 0 if the system does not tell. It is also 0 on
+    /// When the file was created, in nanoseconds since 1970 (stx_btime of statx(2)). It is 0 if the system does not report it, and on
     /// Windows, where it is not needed.
     /// </summary>
     public long Created { get; }
@@ -55,7 +55,7 @@ public readonly struct FileIdentity : IEquatable<FileIdentity>
     /// <param name="path">The path of the file, absolute or relative to the current directory. A symbolic link is followed.</param>
     /// <param name="identity">The identity; <see langword="default"/> if the method returns <see langword="false"/>.</param>
     /// <returns>
-    /// <see langword="false"/> if the file does not exist, if you may not look at it, or if the system is neither Linux nor Windows.
+    /// <see langword="false"/> if the file does not exist, if you may not access it, or if the system is neither Linux nor Windows.
     /// </returns>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty.</exception>
     public static bool TryGet(string path, out FileIdentity identity)

@@ -8,11 +8,11 @@ namespace Pipelines.File;
 /// </summary>
 /// <remarks>
 /// <para>Linux and macOS: flock(2), asked for directly. So it does not depend on .NET's own locks, which
-/// DOTNET_SYSTEM_IO_DISABLEFILELOCKING turns off, and which .NET takes for granted where a file system refuses them. A lock that cannot be
+/// DOTNET_SYSTEM_IO_DISABLEFILELOCKING disables, and which .NET takes for granted where a file system refuses them. A lock that cannot be
 /// had is an error here. Windows: the file is open with <see cref="FileShare.None"/>. Within one process a table of the locked files is
 /// asked, too.</para>
-/// <para>The lock ends with <see cref="Dispose"/> or with the process. Who removes or renames the file lets somebody else have the path's
-/// lock: <see cref="IsInPlace"/> tells. On Linux the holder may delete the file before <see cref="Dispose"/>: whoever was about to lock it
+/// <para>The lock ends with <see cref="Dispose"/> or with the process. Who removes or renames the file lets another have the path's
+/// lock: see <see cref="IsInPlace"/>. On Linux the holder may delete the file before <see cref="Dispose"/>: whoever was about to lock it
 /// takes a new one.</para>
 /// <para>Any thread may call any member.</para>
 /// </remarks>
@@ -20,8 +20,8 @@ namespace Pipelines.File;
 /// <code>
 /// using Pipelines.File;
 ///
-/// using FileLock? turn = FileLock.TryAcquire("lock");
-/// Console.WriteLine(turn is null ? "Somebody else is at work." : "It is this process's turn.");
+/// using FileLock? held = FileLock.TryAcquire("lock");
+/// Console.WriteLine(held is null ? "Another process works." : "This process works.");
 /// </code>
 /// </example>
 public sealed class FileLock : IDisposable
@@ -50,18 +50,18 @@ public sealed class FileLock : IDisposable
     public string Path { get; }
 
     /// <summary>
-    /// Whether the lock is held, and the path still means the file that is locked. If not, somebody has removed, renamed or replaced the
-    /// file, or a folder above it, and others may have the path's lock. <see langword="false"/>, too, if the path cannot be looked at. It
+    /// Whether the lock is held, and the path still means the file that is locked. If not, a program has removed, renamed or replaced the
+    /// file, or a folder above it, and others may have the path's lock. <see langword="false"/>, too, if the path cannot be checked. It
     /// may wait for the device or a server.
     /// </summary>
     /// <remarks>
-    /// Where the system does not tell identities (macOS, a sandbox that refuses statx(2)), any file of that path is taken for it.
+    /// Where the system does not report identities (macOS, a sandbox that refuses statx(2)), any file of that path is taken for it.
     /// </remarks>
     public bool IsInPlace => Volatile.Read(ref _isDisposed) == 0 && Means(Path, _key.Identity);
 
     /// <summary>Takes the lock if nobody has it. Does not wait for it.</summary>
     /// <param name="path">The path, absolute or relative to the current directory. Its folder has to exist.</param>
-    /// <returns>The lock, or <see langword="null"/> if somebody has it, in this process or another one.</returns>
+    /// <returns>The lock, or <see langword="null"/> if it is held, in this process or another one.</returns>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty or <see langword="null"/>.</exception>
     /// <exception cref="DirectoryNotFoundException">The folder does not exist.</exception>
     /// <exception cref="UnauthorizedAccessException">You may not open the file for writing, or it is a folder.</exception>

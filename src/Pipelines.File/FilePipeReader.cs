@@ -8,7 +8,7 @@ using Pipelines.File.Threading;
 namespace Pipelines.File;
 
 /// <summary>
-/// A <see cref="PipeReader"/> that reads a file directly, without a <see cref="FileStream"/>. A read that the page cache can answer
+/// A <see cref="PipeReader"/> that reads a file directly, without a <see cref="FileStream"/>. A read that the page cache can satisfy
 /// completes synchronously; a read that has to wait for the device is made on another thread.
 /// </summary>
 /// <remarks>

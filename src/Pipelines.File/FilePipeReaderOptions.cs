@@ -92,7 +92,7 @@ public sealed class FilePipeReaderOptions
     /// <remarks>
     /// <para>A writer may continue to write to a renamed file. So the reader reads it until nothing has come for a fifth of
     /// <see cref="FollowInterval"/> if the new file of that name holds bytes, and for four intervals if the new file is empty or missing.
-    /// Bytes that come later are not read. A file that is truncated and grows past the old position between two looks cannot be
+    /// Bytes that come later are not read. A file that is truncated and grows past the old position between two polls cannot be
     /// distinguished from one that has only grown.</para>
     /// <para>A handle has no name: the reader notices only that the file grows or shrinks. FIFOs, devices and files of /proc have an end of
     /// their own, so the option has no effect on them.</para>

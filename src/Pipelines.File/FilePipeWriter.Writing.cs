@@ -16,7 +16,7 @@ public sealed partial class FilePipeWriter
     /// <summary>Copies <paramref name="source"/>, and flushes: more than 1 MiB in pieces, with a flush after each.</summary>
     /// <remarks>
     /// A call that is canceled keeps what was copied, a prefix of <paramref name="source"/>, which is written exactly once: 1 MiB or less
-    /// as a whole. <see cref="Position"/> tells how many bytes these are.
+    /// as a whole. <see cref="Position"/> says how many bytes these are.
     /// </remarks>
     /// <inheritdoc cref="FlushAsync(CancellationToken)"/>
     /// <param name="source">The bytes. Do not change them until the call has completed.</param>

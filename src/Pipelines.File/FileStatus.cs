@@ -4,7 +4,7 @@ using Pipelines.File.IO;
 namespace Pipelines.File;
 
 /// <summary>
-/// What the system tells of a file: its identity, its length, when it was changed. Getting it may wait for the device or a server.
+/// What the system reports of a file: its identity, its length, when it was changed. Getting it may wait for the device or a server.
 /// </summary>
 /// <remarks>Linux: statx(2). Windows: GetFileInformationByHandleEx. Elsewhere only the length of an open file is known.</remarks>
 public readonly partial record struct FileStatus

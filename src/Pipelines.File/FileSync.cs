@@ -20,7 +20,7 @@ namespace Pipelines.File;
 public static class FileSync
 {
     /// <summary>
-    /// Flushes a file: fdatasync(2), F_FULLFSYNC of macOS, FlushFileBuffers of Windows. Blocks until the device has answered. Unlike
+    /// Flushes a file: fdatasync(2), F_FULLFSYNC of macOS, FlushFileBuffers of Windows. Blocks until the device has confirmed it. Unlike
     /// <see cref="RandomAccess.FlushToDisk"/> it does not ignore that the file system has become read-only after an error (EROFS), which
     /// means that bytes are lost.
     /// </summary>

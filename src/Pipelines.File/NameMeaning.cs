@@ -9,6 +9,6 @@ public enum NameMeaning
     /// <summary>Nothing, or on Windows a file whose delete is pending.</summary>
     Nothing,
 
-    /// <summary>Unknown: the permission is lacking, or a server does not answer.</summary>
+    /// <summary>Unknown: the permission is lacking, or a server does not respond.</summary>
     Unknown,
 }

@@ -108,13 +108,13 @@ public sealed partial class SharedFile : IDisposable
 
     /// <summary>
     /// Whether the path still leads to this file, and the file has not changed since it was opened: its length, times, permissions and
-    /// names are the same (statx(2)). <see langword="false"/> if the system does not tell.
+    /// names are the same (statx(2)). <see langword="false"/> if the system does not report it.
     /// </summary>
     /// <remarks>Two changes within one tick of the file system's clock, some milliseconds, may leave the same times.</remarks>
     public bool IsCurrent() => IsVersionKnown && FileStatus.OfFullName(Path, out FileStatus now) == NameMeaning.File && now == _version;
 
     /// <summary>
-    /// Whether both were opened as the same file, unchanged in between; <see langword="false"/> if the system does not tell.
+    /// Whether both were opened as the same file, unchanged in between; <see langword="false"/> if the system does not report it.
     /// </summary>
     /// <param name="other">The other one.</param>
     /// <exception cref="ArgumentNullException"><paramref name="other"/> is <see langword="null"/>.</exception>

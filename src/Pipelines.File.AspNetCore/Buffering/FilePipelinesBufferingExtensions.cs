@@ -33,7 +33,7 @@ public static class FilePipelinesBufferingExtensions
 
     /// <summary>
     /// Buffers the body of every response, and sends it when the endpoint is done: the length is known, headers and status can change until
-    /// then, and an endpoint that throws sends nothing of its answer.
+    /// then, and an endpoint that throws sends nothing of its response.
     /// </summary>
     /// <remarks>
     /// An endpoint that calls <c>DisableBuffering</c> before its first byte, as one of server-sent events does, is not buffered. A response

@@ -21,7 +21,7 @@ public sealed class FileCacheOptions
     /// <summary>
     /// The number of bytes that all entries may occupy, in whole blocks of 4,096 bytes; 1 GiB by default, at least 1 MiB. When it is
     /// reached, the entries that were not read for the longest time are removed, roughly in that order, until a tenth is free. A process
-    /// looks after every twentieth that it has stored itself, so the folder may be larger by a twentieth for each process, and for as long
+    /// checks after every twentieth that it has stored itself, so the folder may be larger by a twentieth for each process, and for as long
     /// as it takes to sweep all files (some seconds for a million).
     /// </summary>
     public long MaxSize { get; set; } = 1L << 30;

@@ -34,7 +34,7 @@ public static class FilePipelinesHttpRequestExtensions
     /// </summary>
     /// <remarks>
     /// <para>If the file replaces another one of the same second, this waits for the next second, so that no two versions have the same
-    /// Last-Modified. Only uploads of this process take turns for a name.</para>
+    /// Last-Modified. Only uploads of this process wait for each other.</para>
     /// <para>The body is saved as it is. A form (<c>multipart/form-data</c>, <c>curl -F</c>) is refused, because its files are inside: save
     /// them with <see cref="FilePipelinesMultipartSectionExtensions.SaveSectionAsync"/>.</para>
     /// <para>A slow disk does not fill the memory: the client waits while <see cref="FilePipeWriterOptions.PauseWriterThreshold"/> bytes
@@ -51,7 +51,7 @@ public static class FilePipelinesHttpRequestExtensions
     /// </param>
     /// <param name="options">How to save; <see langword="null"/> means the defaults.</param>
     /// <param name="cancellationToken">Cancels the saving; nothing stays.</param>
-    /// <returns>What a client is told about the new file: length, hash, entity tag, whether it replaced one.</returns>
+    /// <returns>What a client gets to know about the new file: length, hash, entity tag, whether it replaced one.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="request"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/>, or <see cref="SaveBodyOptions.Hash"/>, is empty.</exception>
     /// <exception cref="System.Security.Cryptography.CryptographicException">There is no hash of that name.</exception>
@@ -62,7 +62,7 @@ public static class FilePipelinesHttpRequestExtensions
     /// nothing was consumed.
     /// </exception>
     /// <exception cref="BadHttpRequestException">
-    /// The server answers it with its StatusCode. 400: the body broke off, is a part of a file (Content-Range), cannot be decompressed, or
+    /// The server responds with its StatusCode. 400: the body broke off, is a part of a file (Content-Range), cannot be decompressed, or
     /// a header is malformed; or the antiforgery middleware has found no valid token. 412: a precondition is not met. 413: the body is too
     /// long; a chunked body, or one that a server without a limit would read, also ends the connection 2 s after the response. 415: the
     /// body is <c>multipart/*</c>, or has a Content-Encoding or another Transfer-Encoding than chunked. 422, or another status that it

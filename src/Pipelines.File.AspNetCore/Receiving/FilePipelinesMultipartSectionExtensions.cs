@@ -41,7 +41,7 @@ public static class FilePipelinesMultipartSectionExtensions
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="maxSections"/> is negative.</exception>
     /// <exception cref="InvalidOperationException">
     /// The body was read before; for example by the model binding of a controller (<see cref="DisableFormValueModelBindingAttribute"/>), or
-    /// by the antiforgery middleware, which looks for its token in the form if it is not in a header.
+    /// by the antiforgery middleware, which reads its token from the form if it is not in a header.
     /// </exception>
     /// <exception cref="BadHttpRequestException">
     /// The body is not <c>multipart/*</c> (StatusCode 415); the form broke off or is malformed, or the antiforgery middleware has found no
@@ -94,13 +94,13 @@ public static class FilePipelinesMultipartSectionExtensions
     /// </param>
     /// <param name="options">How to save; <see langword="null"/> means the defaults, which do not limit the section.</param>
     /// <param name="cancellationToken">Cancels the saving; nothing stays.</param>
-    /// <returns>What a client is told about the new file: length, hash, entity tag, whether it replaced one.</returns>
+    /// <returns>What a client gets to know about the new file: length, hash, entity tag, whether it replaced one.</returns>
     /// <exception cref="ArgumentNullException"><paramref name="section"/> is <see langword="null"/>.</exception>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or contains a NUL, as a name of a client may.</exception>
     /// <exception cref="ArgumentOutOfRangeException">An option is out of its range.</exception>
     /// <exception cref="InvalidOperationException">A part of the section was read before.</exception>
     /// <exception cref="BadHttpRequestException">
-    /// The server answers it with its StatusCode. 400: the form broke off or is malformed. 412: a precondition is not met. 413: the section
+    /// The server responds with its StatusCode. 400: the form broke off or is malformed. 412: a precondition is not met. 413: the section
     /// is longer than the options, the reader or the server allow. 415: it has a Content-Encoding or a Content-Transfer-Encoding. 422, or
     /// another status that it chose: <see cref="SaveBodyOptions.InspectAsync"/> has refused the upload. 503: it has failed.
     /// </exception>

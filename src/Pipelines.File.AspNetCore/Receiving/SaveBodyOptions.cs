@@ -121,7 +121,7 @@ public sealed class SaveBodyOptions
     /// </summary>
     public IProgress<long>? Progress { get; init; }
 
-    /// <exception cref="ArgumentException">Preconditions cannot be told by tags of a second.</exception>
+    /// <exception cref="ArgumentException">Preconditions need tags that are finer than a second.</exception>
     /// <exception cref="ArgumentOutOfRangeException">A value is out of its range.</exception>
     internal void Validate()
     {

@@ -39,8 +39,8 @@ public sealed class CompletedUpload : ResumableUpload
     /// <see cref="SaveBodyOptions.IfNoneMatch"/>, <see cref="SaveBodyOptions.EntityTag"/> and
     /// <see cref="SaveBodyOptions.BeforeReplaceAsync"/> are used. The others are about the receiving, which is over.
     /// </param>
-    /// <param name="cancellationToken">Cancels the waiting for the turn of the name.</param>
-    /// <returns>What a client may be told about the new file.</returns>
+    /// <param name="cancellationToken">Cancels the wait for other uploads of the name.</param>
+    /// <returns>What a client may know about the new file.</returns>
     /// <exception cref="ArgumentException"><paramref name="path"/> is empty, or contains a NUL, as a name of a client may.</exception>
     /// <exception cref="InvalidOperationException">The upload was saved already, under another name.</exception>
     /// <exception cref="BadHttpRequestException">A precondition is not met (412).</exception>

@@ -23,19 +23,19 @@ public class ResumableUpload
     /// </summary>
     public string Id { get; }
 
-    /// <summary>The length of the whole upload, in bytes; <see langword="null"/> as long as the client has not told it.</summary>
+    /// <summary>The length of the whole upload, in bytes; <see langword="null"/> as long as the client has not sent it.</summary>
     public long? Length { get; }
 
     /// <summary>Whether it is a part of a concatenation to come.</summary>
     public bool IsPartial { get; }
 
     /// <summary>
-    /// Whose upload it is, as <see cref="ResumableUploadOptions.Owner"/> has told at its creation; <see langword="null"/> without that.
+    /// Whose upload it is, as <see cref="ResumableUploadOptions.Owner"/> has returned at its creation; <see langword="null"/> without that.
     /// </summary>
     public string? Owner { get; }
 
     /// <summary>
-    /// What the client has told about the upload (Upload-Metadata), as UTF-8; Uppy and tus-js-client call the name of the file
+    /// What the client has sent about the upload (Upload-Metadata), as UTF-8; Uppy and tus-js-client call the name of the file
     /// <c>filename</c>. Check it before it becomes a part of a path.
     /// </summary>
     public IReadOnlyDictionary<string, string> Metadata { get; }

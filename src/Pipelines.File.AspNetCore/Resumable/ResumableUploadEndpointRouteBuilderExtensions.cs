@@ -16,7 +16,7 @@ public static class ResumableUploadEndpointRouteBuilderExtensions
     /// sha256, also as a trailer), termination, concatenation.
     /// </summary>
     /// <remarks>
-    /// <para>An offset that a client is told is written, or on the device if <see cref="ResumableUploadOptions.Durable"/> is set. Of a
+    /// <para>An offset that a client gets is written, or on the device if <see cref="ResumableUploadOptions.Durable"/> is set. Of a
     /// process that is killed, an upload loses what came in the last second, and the client sends that again.</para>
     /// <para>One request at a time changes an upload, also among processes; a second one of this process ends one that waits for bytes, and
     /// takes over, and gets 423 otherwise.</para>
@@ -25,7 +25,7 @@ public static class ResumableUploadEndpointRouteBuilderExtensions
     /// <param name="pattern">
     /// The route pattern of the creation, such as <c>/uploads</c>. Uploads are one segment below it. A pattern with parameters needs
     /// <see cref="ResumableUploadOptions.Owner"/> or <see cref="ResumableUploadOptions.FolderOf"/>: otherwise who knows the URL of an
-    /// upload could send it below the address of somebody else.
+    /// upload could send it below the address of another user.
     /// </param>
     /// <param name="options">How to receive.</param>
     /// <returns>The endpoints, for conventions such as <c>RequireAuthorization</c> and <c>RequireCors</c>.</returns>

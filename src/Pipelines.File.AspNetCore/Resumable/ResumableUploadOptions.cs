@@ -71,14 +71,14 @@ public sealed class ResumableUploadOptions
     public int MaxMetadataLength { get; set; } = 4096;
 
     /// <summary>
-    /// Tells whose request it is, such as the name of the user, or <see langword="null"/> if it is nobody's, who gets 403. An upload
+    /// Returns whose request it is, such as the name of the user, or <see langword="null"/> if it is nobody's, who gets 403. An upload
     /// belongs to who has made it: for others it does not exist (404), and its parts cannot be concatenated. <see langword="null"/>, the
     /// default: whoever knows the URL of an upload can go on with it.
     /// </summary>
     public Func<HttpContext, string?>? Owner { get; set; }
 
     /// <summary>
-    /// Tells the folder of a request, in the place of <see cref="Folder"/>, where the pattern has parameters; <see langword="null"/>, its
+    /// Returns the folder of a request, in the place of <see cref="Folder"/>, where the pattern has parameters; <see langword="null"/>, its
     /// result, means 404. Nothing of it may come from the client unchecked. Limits hold for each folder by itself, and only folders that a
     /// request was for since the start are swept for expired uploads. <see langword="null"/> by default.
     /// </summary>
@@ -92,13 +92,13 @@ public sealed class ResumableUploadOptions
 
     /// <summary>
     /// How long the next bytes of a body are waited for; a minute by default, <see cref="Timeout.InfiniteTimeSpan"/> waits for ever, at
-    /// most a day. Then the request ends with 408, and what has come is kept. It is what ends a connection that died without a word; a new
+    /// most a day. Then the request ends with 408, and what has come is kept. It is what ends a connection that died without a close; a new
     /// request for the upload does not wait for it, but takes over at once.
     /// </summary>
     public TimeSpan IdleTimeout { get; set; } = TimeSpan.FromMinutes(1);
 
     /// <summary>
-    /// Whether the header X-HTTP-Method-Override of a POST is obeyed, as tus requires; <see langword="true"/> by default. Turn it off if a
+    /// Whether the header X-HTTP-Method-Override of a POST is obeyed, as tus requires; <see langword="true"/> by default. Disable it if a
     /// proxy in front of the application judges requests by their method.
     /// </summary>
     public bool AllowMethodOverride { get; set; } = true;
@@ -138,7 +138,7 @@ public sealed class ResumableUploadOptions
     public Func<UploadInspection, CancellationToken, ValueTask<bool>>? InspectAsync { get; set; }
 
     /// <summary>
-    /// Called with each whole upload, before the client learns that it is; <see langword="null"/>, the default, lets it stay in
+    /// Called with each whole upload, before the client gets the response; <see langword="null"/>, the default, lets it stay in
     /// <see cref="Folder"/>, under its <see cref="ResumableUpload.Id"/>. What it does not save (<see cref="CompletedUpload.SaveAsync"/>) is
     /// removed after it. If it throws, or the process is killed, it is called again when the client goes on. A
     /// <see cref="BadHttpRequestException"/> with a status of 400 to 499 refuses the upload, which is removed. Of

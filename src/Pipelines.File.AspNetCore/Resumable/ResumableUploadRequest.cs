@@ -28,7 +28,7 @@ public sealed class ResumableUploadRequest : ResumableUpload
     internal int? RefusedWith { get; private set; }
 
     /// <summary>Refuses the request; an exception is not needed. The last call counts.</summary>
-    /// <param name="statusCode">The status of the answer: 400 to 599.</param>
+    /// <param name="statusCode">The status of the response: 400 to 599.</param>
     /// <exception cref="ArgumentOutOfRangeException"><paramref name="statusCode"/> is out of its range.</exception>
     public void Refuse(int statusCode)
     {

@@ -9,11 +9,11 @@ namespace Microsoft.AspNetCore.Builder;
 public static class FileEndpointRouteBuilderExtensions
 {
     /// <summary>
-    /// Serves files as <c>UseStaticFiles</c> does, with the same options and the same answers, but as an endpoint, so that
+    /// Serves files as <c>UseStaticFiles</c> does, with the same options and the same responses, but as an endpoint, so that
     /// <c>RequireAuthorization</c>, <c>RequireRateLimiting</c> and other conventions hold for them; and faster.
     /// </summary>
     /// <remarks>
-    /// <para>The static files middleware answers. The headers of its answer to a GET without conditions and ranges are remembered as long
+    /// <para>The static files middleware responds. The headers of its response to a GET without conditions and ranges are kept as long
     /// as the file is kept open (<see cref="FilePipelinesOptions.MaxOpenFiles"/>) and every request finds that the path still leads to it,
     /// unchanged. Such a request needs one system call for that question, and does not log what the middleware logs. This holds for a
     /// <see cref="Microsoft.Extensions.FileProviders.PhysicalFileProvider"/>, which the default is where no static web assets are served;

@@ -4,13 +4,19 @@ using System.Text.RegularExpressions;
 namespace FilePipelines.Repository.Tests;
 
 /// <summary>
-/// Every page of the repository: what its links lead to is there, and its C# is compiled by <see cref="DocumentationTests"/>.
+/// Every page of the repository: what its links lead to is there, and its C# is compiled by <see cref="DocumentationTests"/>. Guides are
+/// short.
 /// </summary>
 public sealed partial class PageTests
 {
+    private const int MostWords = 1500;
+
     private static readonly string? s_root = FindRoot();
 
     public static TheoryData<string> Pages => s_root is null ? [] : [.. PagesBelow(s_root).Order(StringComparer.Ordinal)];
+
+    public static TheoryData<string> Guides => s_root is null ? [] : [.. PagesBelow(s_root).Where(static page => page == "README.md"
+        || (Path.GetDirectoryName(page) == "docs" && Path.GetFileName(page) != "options.md")).Order(StringComparer.Ordinal)];
 
     [Theory(SkipTestWithoutData = true)]
     [MemberData(nameof(Pages))]
@@ -47,6 +53,15 @@ public sealed partial class PageTests
             ExampleProgram.Examples.Keys.Count(name => name.StartsWith(page.Replace('\\', '/') + ":", StringComparison.Ordinal)));
     }
 
+    /// <summary>A guide is read in one go. README.md counts without the table that the report writes; options.md is looked up.</summary>
+    [Theory(SkipTestWithoutData = true)]
+    [MemberData(nameof(Guides))]
+    public void Words_OfAGuide_AreNotTooMany(string page)
+    {
+        string text = SpeedTable().Replace(File.ReadAllText(Path.Combine(s_root!, page)), "");
+        Assert.InRange(text.Split((char[]?)null, StringSplitOptions.RemoveEmptyEntries).Length, 1, MostWords);
+    }
+
     /// <summary>Where the tests run from a folder of their own, there is no repository around them.</summary>
     internal static string? FindRoot()
     {
@@ -81,6 +96,9 @@ public sealed partial class PageTests
 
         return anchor.ToString();
     }
+
+    [GeneratedRegex("<!-- speed: .*<!-- end of speed -->", RegexOptions.Singleline)]
+    private static partial Regex SpeedTable();
 
     [GeneratedRegex(@"\]\((?<to>[^)\s]+)\)")]
     private static partial Regex Link();
