@@ -6,21 +6,20 @@ namespace FilePipelines.Benchmarks.Reporting;
 /// <param name="Unit">What the figures are.</param>
 /// <param name="IsRate">More is better; else less is.</param>
 /// <param name="Bars">This library's first; then by hand, of .NET and of others, as far as there are any.</param>
-/// <param name="Points">How many points were compared.</param>
 /// <param name="Losses">Where another way is faster.</param>
 internal sealed record Headline(
-    string Key, string Question, string Unit, bool IsRate, IReadOnlyList<HeadlineBar> Bars, int Points, IReadOnlyList<HeadlineLoss> Losses)
+    string Key, string Question, string Unit, bool IsRate, IReadOnlyList<HeadlineBar> Bars, IReadOnlyList<HeadlineLoss> Losses)
 {
-    /// <summary>It explains another one, and is no question of its own: a picture, and no row of the table.</summary>
+    /// <summary>It is for machines.csv, and no row of the table.</summary>
     internal bool IsAside { get; init; }
 
     private static readonly Origin[] s_origins = [Origin.Own, Origin.ByHand, Origin.Net, Origin.Other];
 
     /// <summary>The best of all the others.</summary>
-    internal HeadlineBar Rival => IsRate ? Bars.Skip(1).MaxBy(bar => bar.Value)! : Bars.Skip(1).MinBy(bar => bar.Value)!;
+    internal HeadlineBar Rival => Bars.Skip(1).MaxBy(RatioTo)!;
 
     /// <summary>The time of this library against the best of all the others: less than 1 is faster.</summary>
-    internal double Ratio => IsRate ? Rival.Value / Bars[0].Value : Bars[0].Value / Rival.Value;
+    internal double Ratio => RatioTo(Rival);
 
     /// <summary>Whether the best of the others is visibly faster.</summary>
     internal bool IsLost => Ratio > Figures.Visible;
@@ -30,30 +29,66 @@ internal sealed record Headline(
     /// <param name="question">What is measured.</param>
     /// <param name="own">This library's way.</param>
     /// <param name="results">The grids, all with the same ways.</param>
-    internal static Headline OfGrids(string key, string question, string own, IReadOnlyList<GridResult> results)
+    /// <param name="baseline">What the times are given against; the grids' own baseline where it is not said.</param>
+    internal static Headline OfGrids(
+        string key, string question, string own, IReadOnlyList<GridResult> results, string? baseline = null)
     {
-        (string Way, double Mean)[] means =
-        [
-            .. results[0].Methods.Select(way =>
-                (way, Figures.GeometricMean(results.SelectMany(result => result.Of(way)).Select(measured => measured.Ratio.Median)))),
-        ];
-        int points = results.Sum(result => result.Points.Count);
+        (string Way, double[] Ratios)[] ways = [.. results[0].Methods.Select(way => (way, Against(way, baseline ?? results[0].Baseline)))];
+        int points = ways[0].Ratios.Length;
         return new Headline(
             key,
             question,
-            points == 1 ? $"time against {results[0].Baseline}" : $"time against {results[0].Baseline}, geometric mean of {points} points",
+            points == 1 ? $"time against {baseline ?? results[0].Baseline}"
+                : $"time against {baseline ?? results[0].Baseline}, geometric mean of {points} points",
             IsRate: false,
             [
-                .. s_origins.Select(origin => means
-                        .Where(mean => origin == Origin.Own ? mean.Way == own : Origins.Of(mean.Way) == origin)
-                        .OrderBy(mean => mean.Mean)
-                        .Select(mean => new HeadlineBar(origin, mean.Way, mean.Mean, Figures.Number(mean.Mean)))
-                        .FirstOrDefault())
+                .. s_origins.Select(origin => ways
+                        .Where(way => origin == Origin.Own ? way.Way == own : Origins.Of(way.Way) == origin)
+                        .Select(way => new HeadlineBar(origin, way.Way, Figures.GeometricMean(way.Ratios), TextOf(way.Ratios, origin))
+                        {
+                            // By the rule of rounds, as every ratio of the report.
+                            Ratio = Figures.GeometricMean(Against(own, way.Way)),
+                        })
+                        .MaxBy(bar => bar.Ratio))
                     .OfType<HeadlineBar>(),
             ],
-            points,
             [.. results.SelectMany(result =>
                 result.LossesOf(own).Select(loss => new HeadlineLoss($"{result.Grid.Title}, {loss.Point}", loss.Rival, loss.Ratio)))]);
+
+        double[] Against(string way, string other)
+            => [.. results.SelectMany(result => result.Of(way).Zip(result.Of(other), static (one, two) => one.Against(two).Median))];
+
+        static string TextOf(double[] ratios, Origin origin)
+            => ratios.Length > 1 && origin == Origin.Own
+                ? $"{Figures.Number(Figures.GeometricMean(ratios))} ({Figures.Number(ratios.Min())}–{Figures.Number(ratios.Max())})"
+                : Figures.Number(Figures.GeometricMean(ratios));
+    }
+
+    /// <summary>From a grid of one point, in milliseconds with the CPU time of all cores; the ways may have several settings.</summary>
+    /// <param name="key">The file name of the picture.</param>
+    /// <param name="question">What is measured.</param>
+    /// <param name="result">The grid.</param>
+    internal static Headline OfMilliseconds(string key, string question, GridResult result)
+    {
+        IReadOnlyList<Measured> rows = result.Points[0].Rows;
+        Measured own = rows.Where(row => Origins.IsOwn(row.Name)).MinBy(row => row.Microseconds.Median)!;
+        Headline headline = new(
+            key,
+            question,
+            "ms (CPU of all cores)",
+            IsRate: false,
+            [
+                .. s_origins.Select(origin => rows.Where(row => origin == Origin.Own ? row == own : Origins.Of(row.Name) == origin)
+                        .MaxBy(row => own.Against(row).Median))
+                    .OfType<Measured>()
+                    .Select(row => new HeadlineBar(Origins.Of(row.Name), row.Name, row.Microseconds.Median / 1000,
+                        $"{Figures.Number(row.Microseconds.Median / 1000)} ({Figures.Number(row.CpuMicroseconds / 1000)})")
+                    {
+                        Ratio = own.Against(row).Median,
+                    }),
+            ],
+            []);
+        return headline.IsLost ? headline with { Losses = [new HeadlineLoss(question, headline.Rival.Way, headline.Ratio)] } : headline;
     }
 
     /// <summary>From times of one point, of which less is better.</summary>
@@ -61,21 +96,18 @@ internal sealed record Headline(
     /// <param name="question">What is measured.</param>
     /// <param name="unit">What the times are in.</param>
     /// <param name="point">What a loss is called.</param>
-    /// <param name="times">The ways and their times, and the CPU time of all cores where that is shown.</param>
-    internal static Headline OfTimes(
-        string key, string question, string unit, string point, IReadOnlyList<(string Way, double Time, double? Cpu)> times)
+    /// <param name="times">The ways and their times.</param>
+    internal static Headline OfTimes(string key, string question, string unit, string point, IReadOnlyList<(string Way, double Time)> times)
     {
-        (string Way, double Time, double? Cpu)[] best = [.. s_origins.Select(origin => times.Where(time => Origins.Of(time.Way) == origin)
+        (string Way, double Time)[] best = [.. s_origins.Select(origin => times.Where(time => Origins.Of(time.Way) == origin)
             .OrderBy(time => time.Time).FirstOrDefault()).Where(time => time.Way is not null)];
-        (string Way, double Time, double? Cpu) rival = times.Where(time => Origins.IsRival(time.Way)).MinBy(time => time.Time);
+        (string Way, double Time) rival = times.Where(time => Origins.IsRival(time.Way)).MinBy(time => time.Time);
         return new Headline(
             key,
             question,
             unit,
             IsRate: false,
-            [.. best.Select(time => new HeadlineBar(Origins.Of(time.Way), time.Way, time.Time,
-                time.Cpu is { } cpu ? $"{Figures.Number(time.Time)} ({Figures.Number(cpu)})" : Figures.Number(time.Time)))],
-            Points: 1,
+            [.. best.Select(time => new HeadlineBar(Origins.Of(time.Way), time.Way, time.Time, Figures.Number(time.Time)))],
             best[0].Time > Figures.Visible * rival.Time ? [new HeadlineLoss(point, rival.Way, best[0].Time / rival.Time)] : []);
     }
 
@@ -101,7 +133,6 @@ internal sealed record Headline(
                         .FirstOrDefault())
                     .OfType<HeadlineBar>(),
             ],
-            points.Count,
             [
                 .. points
                     .Select(point => (
@@ -112,6 +143,8 @@ internal sealed record Headline(
                     .Select(point => new HeadlineLoss($"{question}, {point.Point}", point.Rival.Way, point.Rival.PerSecond / point.Own)),
             ]);
 
+    private double RatioTo(HeadlineBar bar) => bar.Ratio ?? (IsRate ? bar.Value / Bars[0].Value : Bars[0].Value / bar.Value);
+
     /// <summary>The figure of the best way of that origin, and a dash where there is none.</summary>
     internal string FigureOf(Origin origin) => Bars.FirstOrDefault(bar => bar.Origin == origin)?.Text ?? "–";
 }
@@ -121,7 +154,11 @@ internal sealed record Headline(
 /// <param name="Way">Its name.</param>
 /// <param name="Value">The figure, in the headline's unit.</param>
 /// <param name="Text">The figure as it is shown.</param>
-internal sealed record HeadlineBar(Origin Origin, string Way, double Value, string Text);
+internal sealed record HeadlineBar(Origin Origin, string Way, double Value, string Text)
+{
+    /// <summary>The time of this library against it, of the same rounds; <see langword="null"/>: of the values.</summary>
+    internal double? Ratio { get; init; }
+}
 
 /// <summary>A point where another way is faster.</summary>
 /// <param name="Point">Which one.</param>

@@ -16,6 +16,8 @@ internal sealed partial class Page
     /// <summary>The pictures by file name.</summary>
     internal Dictionary<string, string> PictureFiles { get; } = [];
 
+    internal int Words => Markdown.Split((char[]?)null, StringSplitOptions.RemoveEmptyEntries).Length;
+
     internal string Markdown => _markdown.ToString().TrimEnd() + "\n";
 
     internal void Heading(int level, string text)
@@ -56,21 +58,6 @@ internal sealed partial class Page
         _html.Append("<figure>\n").Append(svg).Append("</figure>\n");
     }
 
-    /// <summary>Small pictures, as many beside each other as there is room for.</summary>
-    internal void Pictures(IReadOnlyList<(string FileName, string Svg, string Alternative)> pictures)
-    {
-        _html.Append("<div class=\"pictures\">\n");
-        foreach ((string fileName, string svg, string alternative) in pictures)
-        {
-            PictureFiles.Add(fileName, svg);
-            _markdown.Append($"![{alternative}]({fileName})\n");
-            _html.Append("<figure>").Append(svg).Append("</figure>\n");
-        }
-
-        _markdown.Append('\n');
-        _html.Append("</div>\n");
-    }
-
     /// <summary>The first columns are text, the others are figures.</summary>
     internal void Table(IReadOnlyList<string> heads, IEnumerable<IReadOnlyList<string>> rows, bool isText = false, int texts = 1)
     {
@@ -100,19 +87,29 @@ internal sealed partial class Page
            <meta name="color-scheme" content="light dark">
            <title>{{WebUtility.HtmlEncode(title)}}</title>
            <style>
-           :root { color-scheme: light dark; --page: #ffffff; --ink: #1f2328; --rule: #d5dae0; --code: #f1f3f5; --link: #0b5cad; --chart-ink: #3d444d; --chart-faint: #848d97; }
+           :root { color-scheme: light dark; --page: #ffffff; --ink: #1f2328; --rule: #d5dae0; --code: #f1f3f5; --link: #0b5cad;
+             --chart-ink: #3d444d; --chart-faint: #848d97; }
            @media (prefers-color-scheme: dark) {
-             :root { --page: #0f1318; --ink: #e6eaef; --rule: #313843; --code: #1b212a; --link: #6cb2ff; --chart-ink: #c3cad3; --chart-faint: #8b949e; }
+             :root { --page: #0f1318; --ink: #e6eaef; --rule: #313843; --code: #1b212a; --link: #6cb2ff; --chart-ink: #c3cad3;
+               --chart-faint: #8b949e; }
            }
-           body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 72rem; background: var(--page); color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
-           h1 { font-size: 1.8rem; line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--rule); padding-bottom: .25rem; } h3 { margin-top: 1.75rem; }
+           body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 72rem; background: var(--page); color: var(--ink); font:
+             16px/1.55 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+           h1 { font-size: 1.8rem; line-height: 1.2; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--rule); padding-bottom:
+             .25rem; } h3 { margin-top: 1.75rem; }
            a { color: var(--link); }
-           code { background: var(--code); padding: .1em .3em; border-radius: 3px; font-size: .9em; overflow-wrap: anywhere; } pre { background: var(--code); padding: .75rem 1rem; overflow-x: auto; border-radius: 4px; } pre code { padding: 0; overflow-wrap: normal; }
-           p, ul { max-width: 52rem; } figure { margin: 1.25rem 0; overflow-x: auto; } figure svg { display: block; width: 100%; height: auto; min-width: 40rem; max-width: 860px; }
-           .pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 21rem), 1fr)); gap: 1.5rem; margin: 1.25rem 0; } .pictures figure { margin: 0; } .pictures figure svg { min-width: 0; max-width: 26rem; }
-           .wide { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; font-size: .84rem; font-variant-numeric: tabular-nums; }
-           th, td { padding: .3rem .55rem; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; vertical-align: top; } th { font-weight: 600; }
-           th:first-child, td:first-child { text-align: left; padding-left: 0; } .texts td:nth-child(2), .texts th:nth-child(2) { text-align: left; white-space: normal; min-width: 11rem; } .texts td:first-child, .texts th { white-space: normal; } .text { min-width: 44rem; } .text th, .text td { text-align: left; white-space: normal; }
+           code { background: var(--code); padding: .1em .3em; border-radius: 3px; font-size: .9em; overflow-wrap: anywhere; } pre {
+             background: var(--code); padding: .75rem 1rem; overflow-x: auto; border-radius: 4px; } pre code { padding: 0; overflow-wrap:
+             normal; }
+           p, ul { max-width: 52rem; } figure { margin: 1.25rem 0; overflow-x: auto; } figure svg { display: block; width: 100%; height:
+             auto; min-width: 40rem; max-width: 860px; }
+           .wide { overflow-x: auto; margin: 1rem 0; } table { border-collapse: collapse; font-size: .84rem; font-variant-numeric:
+             tabular-nums; }
+           th, td { padding: .3rem .55rem; border-bottom: 1px solid var(--rule); text-align: right; white-space: nowrap; vertical-align:
+             top; } th { font-weight: 600; }
+           th:first-child, td:first-child { text-align: left; padding-left: 0; } .texts td:nth-child(2), .texts th:nth-child(2) {
+             text-align: left; white-space: normal; min-width: 11rem; } .texts td:first-child, .texts th { white-space: normal; } .text {
+             min-width: 44rem; } .text th, .text td { text-align: left; white-space: normal; }
            </style>
            </head>
            <body>
@@ -147,25 +144,22 @@ internal static class PageGrids
     {
         int operations = result.Grid.Operations;
         bool isWide = result.Points.Count > 1;
-        page.Paragraph($"**{result.Grid.Title}.** The first row is a time, the others are ratios to "
-            + $"it{(isWide ? $"; columns: {result.Grid.Axis}" : string.Empty)}.");
+        string[] methods = [result.Baseline, .. result.Methods.Intersect(MostTelling(result)).Where(method => method != result.Baseline)];
+        page.Paragraph($"**{result.Grid.Title}**{(isWide ? $", by {result.Grid.Axis}" : string.Empty)}");
         page.Table(
-            ["way", .. isWide ? result.Points.Select(point => point.Point) : ["against the baseline", "time", "CPU"], "allocated"],
-            result.Methods.Select((method, index) =>
+            ["way", .. isWide ? result.Points.Select(point => point.Point) : ["against the first", "time"]],
+            methods.Select((method, index) =>
             {
                 IReadOnlyList<Measured> measured = result.Of(method);
-                string[] absolute = isWide ? [] :
-                    [Figures.Time(measured[0].Microseconds.Median / operations), Figures.Time(measured[0].CpuMicroseconds / operations)];
+                string[] absolute = isWide ? [] : [Figures.Time(measured[0].Microseconds.Median / operations)];
                 IEnumerable<string> figures = index == 0
                     ? measured.Select(point => isWide ? Figures.Time(point.Microseconds.Median / operations) : "1")
-                    : measured.Select(point => $"{Figures.Emphasised(method, Figures.Number(point.Ratio.Median))} "
-                        + $"({Figures.Number(point.Ratio.LowerQuartile)}–{Figures.Number(point.Ratio.UpperQuartile)})");
-                return (IReadOnlyList<string>)[Figures.Emphasised(method), .. figures, .. absolute,
-                    Figures.Amount(measured.Select(point => point.AllocatedBytes / operations))];
+                    : measured.Select(point => Figures.Emphasised(method, Figures.Number(point.Ratio.Median)));
+                return (IReadOnlyList<string>)[Figures.Emphasised(method), .. figures, .. absolute];
             }));
     }
 
-    // More lines than these cannot be told apart: this library's ways, the limit, and the fastest of the others. The table has all.
+    // More lines than these cannot be distinguished: this library's ways, the limit, and the fastest of the others. figures.csv has all.
     private const int MostLines = 6;
 
     private static IEnumerable<string> MostTelling(GridResult result)

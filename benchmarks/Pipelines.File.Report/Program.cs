@@ -16,7 +16,11 @@ internal static class Program
 
     private static readonly string s_endless = $"it did not end within {s_patience.TotalMinutes} minutes more than it should take";
 
-    private const string Usage = "[--quick] [--minutes N] [--output FOLDER] [--only WORD,… --output FOLDER]";
+    // Who reads it has a quarter of an hour.
+    private const int MostWords = 6000;
+    private const int MostPictures = 8;
+
+    private const string Usage = "[--quick] [--minutes N] [--output FOLDER] [--only WORD,… --output FOLDER] [--rounds N --output FOLDER]";
 
     private static async Task<int> Main(string[] arguments)
     {
@@ -29,7 +33,8 @@ internal static class Program
 
         Arguments given = new(arguments, Usage);
         bool isQuick = given.Flag("--quick");
-        Scale scale = new(isQuick);
+        int rounds = given.Number("--rounds", 0);
+        Scale scale = new(isQuick, rounds > 0 ? rounds : null);
         double minutes = given.Number("--minutes", 0) is > 0 and int asked ? asked : scale.Minutes;
         string? output = given.Text("--output");
         string? only = given.Text("--only");
@@ -45,7 +50,7 @@ internal static class Program
             return 2;
         }
 
-        if (only is not null && output is null)
+        if ((only is not null || scale.Rounds is not null) && output is null)
         {
             await Console.Error.WriteLineAsync($"A part of the report is not the report: say --output FOLDER ({Usage})");
             return 2;
@@ -84,7 +89,12 @@ internal static class Program
         }
 
         AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; "
-            + $"{Path.Join(output, "report.md")}, report.html, figures.csv and {page.PictureFiles.Count} pictures"));
+            + $"{Path.Join(output, "report.md")}, report.html, figures.csv and {page.PictureFiles.Count} pictures; {page.Words} words"));
+        if (page.Words > MostWords || page.PictureFiles.Count > MostPictures)
+        {
+            await Console.Error.WriteLineAsync($"The report is too long: {MostWords} words and {MostPictures} pictures at most.");
+        }
+
         return runs.All(run => run.Error is null) ? 0 : 1;
     }
 

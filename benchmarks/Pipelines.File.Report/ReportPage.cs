@@ -38,17 +38,19 @@ internal sealed class ReportPage(
     private void First()
     {
         _page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd}, commit `{surroundings.Commit}`, "
-            + $"{surroundings.Machine}, {surroundings.System}, {surroundings.FileSystem}, {surroundings.Runtime}."));
+            + $"{surroundings.System}. The machine is named below the table."));
+        _page.Paragraph("Each row has the best way of each kind: this library's, a loop by hand, what .NET has ready made, and packages or "
+            + "programs of others. All ways of a row run in one process, alternately, and a ratio compares the times of one round; rows "
+            + "that need processes of their own say so. The first table and the picture are also those of README.md. "
+            + "A mean hides its points, so the least and the most of this library's stand beside it, and the next section has the losses. "
+            + "Minima, quartiles, CPU time and the number of rounds are in [figures.csv](figures.csv).");
         Headline[] headlines = [.. _chapters.SelectMany(chapter => chapter.Headlines)];
-        _page.Pictures([.. headlines.Select(
-            headline => ($"{headline.Key}.svg", HeadlineChart.Draw(headline), $"Bars: {headline.Question}, {headline.Unit}"))]);
-        if (OverviewChart.Draw(headlines) is { } overview)
+        SpeedTable.Write(_page, headlines, surroundings);
+        if (OverviewChart.Draw(SpeedTable.Rows(headlines)) is { } overview)
         {
-            _page.PictureFiles.Add(OverviewChart.FileName, overview);
+            _page.Picture(OverviewChart.FileName, overview, "Bars: the rows of the table");
         }
 
-        SpeedTable.Write(_page, headlines, surroundings);
-        _page.Paragraph("All questions:");
         SpeedTable.WriteAll(_page, [.. headlines.Where(headline => !headline.IsAside)]);
         if (machines.Count > 1)
         {
@@ -84,7 +86,7 @@ internal sealed class ReportPage(
         }
     }
 
-    // Every point where a way of this library is slower than the baseline, or than the best that others have there.
+    // Every point where a way of this library is slower than the best that others have there.
     private void Losses()
     {
         _page.Heading(2, "Where it loses");
@@ -95,42 +97,34 @@ internal sealed class ReportPage(
             int before = rows.Count;
             foreach (string method in result.Methods.Where(Origins.IsOwn))
             {
-                IReadOnlyList<Measured> own = result.Of(method);
-                string toBaseline = string.Join("; ", own.Select((measured, index) => (result.Points[index].Point, measured.Ratio))
-                    .Where(point => point.Ratio.Median > Figures.Visible).Select(point => $"{point.Point}: {Figures.Ratio(point.Ratio)}"));
-                string toBest = string.Join("; ", result.LossesOf(method).Where(loss => loss.Rival != result.Baseline)
-                    .Select(loss => $"{loss.Point}: {Figures.Number(loss.Ratio)} ({loss.Rival})"));
-                if (toBaseline.Length + toBest.Length > 0)
+                (string Point, string Rival, double Ratio)[] losses = [.. result.LossesOf(method).OrderByDescending(loss => loss.Ratio)];
+                if (losses.Length > 0)
                 {
-                    rows.Add([result.Grid.Title, method, toBaseline, toBest]);
+                    rows.Add([result.Grid.Title, method, $"{losses.Length} of {result.Points.Count}",
+                        $"{Figures.Number(losses[0].Ratio)} at {losses[0].Point} ({losses[0].Rival})"]);
                 }
             }
 
-            if (rows.Count > before && !reasons.Contains(result.Grid.Reason))
+            string reason = $"{result.Grid.Reason.Split(". ")[0].TrimEnd('.')}.";
+            if (rows.Count > before && !reasons.Contains(reason))
             {
-                reasons.Add(result.Grid.Reason);
+                reasons.Add(reason);
             }
         }
 
-        HeadlineLoss[] rates = [.. _chapters.SelectMany(chapter => chapter.Headlines).Where(headline => headline.IsRate)
-            .SelectMany(headline => headline.Losses)];
-        if (rates.Length > 0)
-        {
-            _page.Paragraph("Of the rates:");
-            _page.Table(["point", "the best other", "time against it"],
-                rates.Select(loss => (IReadOnlyList<string>)[loss.Point, loss.Rival, Figures.Number(loss.Ratio)]), isText: true);
-        }
-
+        rows.AddRange(_chapters.SelectMany(chapter => chapter.Headlines).Where(headline => headline.IsRate)
+            .SelectMany(headline => headline.Losses).DistinctBy(loss => loss.Point)
+            .Select(loss => (IReadOnlyList<string>)[loss.Point, string.Empty, string.Empty,
+                $"{Figures.Number(loss.Ratio)} ({loss.Rival})"]));
         if (rows.Count == 0)
         {
-            _page.Paragraph("In this run, at no point of a grid.");
+            _page.Paragraph("In this run, at no point.");
             return;
         }
 
-        _page.Paragraph("Every point of a grid where one of this library's ways took more than 3 % longer than the grid's baseline, "
-            + "or than the fastest of the other ways there (if the quartiles do not overlap): its time divided by the other's. "
-            + "The reasons follow.");
-        _page.Table(["grid", "way", "against the baseline", "against the fastest other"], rows, isText: true);
+        _page.Paragraph("Every grid where one of this library's ways took more than 3 % longer than the fastest other way, in three of "
+            + "four rounds at least: at how many points, and its time divided by the other's where that is most.");
+        _page.Table(["what", "way", "points", "most, against the fastest other"], rows, isText: true);
         _page.List(reasons);
     }
 
@@ -142,13 +136,6 @@ internal sealed class ReportPage(
         _page.Table(
             ["", "this run"],
             [
-                ["machine", surroundings.Machine],
-                ["system", surroundings.System],
-                ["file system", surroundings.FileSystem],
-                [".NET", surroundings.Runtime],
-                ["commit", $"`{surroundings.Commit}`"],
-                ["tree of src", $"`{surroundings.Sources}`"],
-                ["packages of others", string.Join(", ", Packages.Versions)],
                 ["when", string.Create(CultureInfo.InvariantCulture,
                     $"{surroundings.Date:yyyy-MM-dd HH:mm} UTC, {runs.Sum(run => run.Duration.TotalMinutes):0.0} minutes")],
                 ["used by others meanwhile", Percent(runs.Sum(run => run.OthersUse * run.Duration.TotalSeconds)
@@ -157,16 +144,11 @@ internal sealed class ReportPage(
             isText: true);
         _page.List(
         [
-            "All ways of one point run in one process, round by round, each round beginning with another of them. "
-            + "A ratio compares times of the same round only; what is given is the median of the rounds and, in parentheses, its "
-            + "quartiles. So what changes on the machine meanwhile changes both sides.",
-            "Every run checks its own answer: the bytes or the sum that the file holds, the number that the parser has to find, the length "
+            "Every run checks its result: the bytes or the sum that the file holds, the number that the parser has to find, the length "
             + "of what was written. A wrong one ends its chapter, which the first page then names.",
-            "Allocation is that of the whole process, thread-pool threads included. CPU time, best and worst rounds and the number of "
-            + "rounds are in [figures.csv](figures.csv).",
+            "A loss needs a median above 1.03 and a lower quartile above 1. Allocation is that of the whole process.",
             "Files are in the page cache unless a title says otherwise, in large folios: they were written in pieces of 1 MiB.",
-            "A cold run begins with `posix_fadvise(POSIX_FADV_DONTNEED)`. Before the first of them as much memory as it needs, and more, "
-            + "has been page cache once: memory that a virtual machine touches for the first time costs it more than the disk.",
+            "A cold run begins with `posix_fadvise(POSIX_FADV_DONTNEED)`, in memory that has been page cache before.",
             "One machine is one machine. Ratios hold better than times, and neither says anything about another disk.",
         ]);
         _page.Paragraph("Repeat it, which replaces these files:");
@@ -197,8 +179,7 @@ internal static class SpeedTable
 
     internal static void Write(Page page, IReadOnlyList<Headline> headlines, Surroundings surroundings)
     {
-        Rows(page, s_readme.SelectMany(shown => headlines.Where(line => line.Key == shown.Key)
-            .Select(line => ($"{shown.Question}: {line.Unit}", line))));
+        Rows(page, Rows(headlines).Select(row => ($"{row.Question}: {row.Line.Unit}", row.Line)));
         page.Paragraph("*By hand* is what a good engineer writes for that one purpose with .NET's own calls. The ratio is the time of one "
             + "operation here divided by that of the best other way, which is named.");
         if (surroundings.CallMicroseconds is { } call)
@@ -211,11 +192,17 @@ internal static class SpeedTable
         page.Paragraph($"Measured at commit `{surroundings.Commit}`, whose `src` is the tree `{surroundings.Sources}`.");
     }
 
+    /// <summary>The rows of README.md.</summary>
+    internal static IReadOnlyList<(string Question, Headline Line)> Rows(IReadOnlyList<Headline> headlines)
+        => [.. s_readme.SelectMany(shown => headlines.Where(line => line.Key == shown.Key).Select(line => (shown.Question, line)))];
+
     /// <summary>Every question, and how many are lost.</summary>
     internal static void WriteAll(Page page, IReadOnlyList<Headline> headlines)
     {
-        Rows(page, headlines.Select(line => ($"{line.Question}: {line.Unit}", line)));
-        page.Paragraph($"**The library loses {headlines.Count(line => line.IsLost)} of {headlines.Count}** by more than 3 %.");
+        page.Paragraph("The other rows:");
+        Rows(page, headlines.Where(line => !Array.Exists(s_readme, shown => shown.Key == line.Key))
+            .Select(line => ($"{line.Question}: {line.Unit}", line)));
+        page.Paragraph($"**Of all {headlines.Count} rows the library loses {headlines.Count(line => line.IsLost)}** by more than 3 %.");
     }
 
     private static void Rows(Page page, IEnumerable<(string Question, Headline Line)> rows)

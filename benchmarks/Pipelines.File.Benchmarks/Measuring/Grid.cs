@@ -86,16 +86,17 @@ internal sealed record GridResult(Grid Grid, IReadOnlyList<(string Point, IReadO
     /// <summary>One method at every point.</summary>
     internal IReadOnlyList<Measured> Of(string method) => [.. Points.Select(point => point.Rows.Single(row => row.Name == method))];
 
-    /// <summary>The points where the fastest way of somebody else takes visibly less time, with quartiles that do not overlap.</summary>
+    /// <summary>The points where the fastest way of somebody else takes visibly less time, in three of four rounds at least.</summary>
     internal IEnumerable<(string Point, string Rival, double Ratio)> LossesOf(string own)
     {
         foreach ((string point, IReadOnlyList<Measured> rows) in Points)
         {
-            Spread ratio = rows.Single(row => row.Name == own).Ratio;
-            Measured rival = rows.Where(row => Origins.IsRival(row.Name)).MinBy(row => row.Ratio.Median)!;
-            if (ratio.Median > Figures.Visible * rival.Ratio.Median && ratio.LowerQuartile > rival.Ratio.UpperQuartile)
+            Measured mine = rows.Single(row => row.Name == own);
+            Measured rival = rows.Where(row => Origins.IsRival(row.Name)).MaxBy(row => mine.Against(row).Median)!;
+            Spread ratio = mine.Against(rival);
+            if (ratio.Median > Figures.Visible && ratio.LowerQuartile > 1)
             {
-                yield return (point, rival.Name, ratio.Median / rival.Ratio.Median);
+                yield return (point, rival.Name, ratio.Median);
             }
         }
     }

@@ -52,7 +52,8 @@ internal abstract class Measurement(int minRounds, int maxRounds)
             Spread.Of(samples.Select(round => round[index].Microseconds)),
             Spread.Of(samples.Select(round => round[index].Microseconds / round[0].Microseconds)),
             Spread.Of(samples.Select(round => round[index].CpuMicroseconds)).Median,
-            Spread.Of(samples.Select(round => round[index].AllocatedBytes)).Median))];
+            Spread.Of(samples.Select(round => round[index].AllocatedBytes)).Median,
+            [.. samples.Select(round => round[index].Microseconds)]))];
     }
 
     /// <summary>Readies one point: what it returns takes a sample of the candidate of that number.</summary>

@@ -45,8 +45,8 @@ internal static class Origins
     private static readonly string[] s_net = ["RandomAccess.ReadAsync", "RandomAccess.WriteAsync"];
     private static readonly string[] s_byHand =
     [
-        "RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled", "FileStream, 64 KiB, by hand",
-        "memory mapping", "File.Copy, SHA256",
+        "RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled", "memory mapping",
+        "File.Copy, SHA256",
     ];
 
     internal static Origin Of(string way)

@@ -4,7 +4,9 @@ namespace FilePipelines.Benchmarks;
 /// How much is measured: all of it, or what a minute allows (<c>--quick</c>): fewer points and rounds, and smaller files where a
 /// title says so.
 /// </summary>
-internal sealed record Scale(bool IsQuick)
+/// <param name="IsQuick">What a minute allows.</param>
+/// <param name="Rounds">How many rounds of one point at least, where somebody says so: with 1 every way is tried.</param>
+internal sealed record Scale(bool IsQuick, int? Rounds = null)
 {
     private const long MiB = 1024 * 1024;
 
@@ -14,7 +16,10 @@ internal sealed record Scale(bool IsQuick)
     internal double Minutes => IsQuick ? 1.5 : 7.5;
 
     /// <summary>Rounds of one point, at least.</summary>
-    internal int MinRounds => IsQuick ? 3 : 5;
+    internal int MinRounds => Rounds ?? (IsQuick ? 3 : 5);
+
+    /// <summary>The same, where a sample is slow.</summary>
+    internal int MinSlowRounds => Rounds ?? (IsQuick ? 1 : 3);
 
     /// <summary>How long one way runs in one round where it is short.</summary>
     internal TimeSpan Sample => TimeSpan.FromMilliseconds(IsQuick ? 4 : 10);

@@ -37,7 +37,13 @@ internal readonly record struct Sample(double Microseconds, double CpuMicrosecon
 /// <param name="Ratio">To the baseline's time in the same round.</param>
 /// <param name="CpuMicroseconds">Of all cores together, for one run; the median.</param>
 /// <param name="AllocatedBytes">By the whole process, for one run; the median.</param>
-internal sealed record Measured(string Name, int Rounds, Spread Microseconds, Spread Ratio, double CpuMicroseconds, double AllocatedBytes);
+/// <param name="Times">Microseconds for one run, in each round.</param>
+internal sealed record Measured(string Name, int Rounds, Spread Microseconds, Spread Ratio, double CpuMicroseconds, double AllocatedBytes,
+    IReadOnlyList<double> Times)
+{
+    /// <summary>Its time against another one's of the same round.</summary>
+    internal Spread Against(Measured other) => Spread.Of(Times.Zip(other.Times, static (own, others) => own / others));
+}
 
 /// <summary>What came of many callers that work at once, by one way.</summary>
 /// <param name="Way">Its name.</param>

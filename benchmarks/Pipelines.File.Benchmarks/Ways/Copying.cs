@@ -55,9 +55,8 @@ internal static class Copying
         "length",
         16,
         new PairedMeasurement(scale.MinRounds, 31, scale.Sample / 2, maxRuns: 20),
-        "**Copying.** What the reader has read is copied into the writer's segments, and the writer writes them on another thread, so "
-        + "a small file pays for the way there and back. `File.Copy` lets the kernel copy, and on a file system that can share blocks "
-        + "nothing is copied at all. Through memory, every byte is copied three times.",
+        "**Copying.** Bytes go through the reader's and the writer's segments, and to another thread and back. `File.Copy` lets the "
+        + "kernel copy, or share blocks.",
         folder => [.. scale.Points([1L, 128L], 0).Select(mebibytes => Column.Of(
             $"{mebibytes} MiB", s_ways, new CopyPoint(IntegerFile.Make(folder, mebibytes * 1024 * 1024), folder.PathOf("copy.bin"))))]);
 

@@ -8,7 +8,7 @@ namespace FilePipelines.Benchmarks;
 /// <summary>The ways to know how many lines a file has; the first, a loop by hand, is the baseline.</summary>
 internal static class Counting
 {
-    private const int BufferSize = 64 * 1024;
+    private static readonly int[] s_sizes = [256 * 1024, 64 * 1024];
 
     /// <summary>How many lines a file has, and nothing else; a program that is not installed is left out.</summary>
     internal static Grid Counts(Scale scale) => new(
@@ -18,10 +18,12 @@ internal static class Counting
         6,
         new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
         "**Counting.** A batch finds where each line ends; who only counts needs less.",
-        folder => [ColumnOf(folder, scale, lineLength: 13, ByHand,
-            ("by hand: 64 KiB, Span.Count", static path => new(ByHand(path))),
+        folder => [ColumnOf(folder, scale, lineLength: 13, path => ByHand(path, s_sizes[0]),
+        [
+            .. s_sizes.Select(size => WayOf($"by hand: Span.Count, {SizeText.Of(size)}", path => new(ByHand(path, size)))),
             ("FilePipeReader, batch.Count", BatchesAsync),
-            Programs.IsInstalled("wc") ? ("wc -l", static path => RunAsync("wc", "-l", path)) : default)]);
+            Programs.IsInstalled("wc") ? ("wc -l", static path => RunAsync("wc", "-l", path)) : default,
+        ])]);
 
     /// <summary>How many lines contain a few bytes, which one of a thousand does.</summary>
     internal static Grid Searches(Scale scale) => new(
@@ -31,14 +33,16 @@ internal static class Counting
         8,
         new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
         "**Searching.** ripgrep searches the whole buffer, and looks for the ends of lines only around what it has found.",
-        folder => [ColumnOf(folder, scale, lineLength: 100, SearchByHand,
-            ("by hand: 64 KiB, IndexOf a line", static path => new(SearchByHand(path))),
+        folder => [ColumnOf(folder, scale, lineLength: 100, path => SearchByHand(path, s_sizes[0]),
+        [
+            .. s_sizes.Select(size => WayOf($"by hand: IndexOf a line, {SizeText.Of(size)}", path => new(SearchByHand(path, size)))),
             ("FilePipeReader, batches, IndexOf", SearchBatchesAsync),
             Programs.IsInstalled("rg")
-                ? ("ripgrep, rg -c -F", static path => RunAsync("rg", "-c", "-F", Encoding.ASCII.GetString(Needle), path)) : default)]);
+                ? ("ripgrep, rg -c -F", static path => RunAsync("rg", "-c", "-F", Encoding.ASCII.GetString(Needle), path)) : default,
+        ])]);
 
     private static Column ColumnOf(TemporaryFolder folder, Scale scale, int lineLength, Func<string, long> expect,
-        params (string Name, Func<string, ValueTask<long>> CountAsync)[] ways)
+        IEnumerable<(string Name, Func<string, ValueTask<long>> CountAsync)> ways)
     {
         string path = TextFile.MakeNumbers<LineParser>(folder, scale.CountedBytes, lineLength).Path;
         long lines = expect(path);
@@ -48,11 +52,14 @@ internal static class Counting
                 : throw new InvalidDataException($"{count} lines instead of {lines}.")))]);
     }
 
+    private static (string Name, Func<string, ValueTask<long>> CountAsync) WayOf(string name, Func<string, ValueTask<long>> countAsync)
+        => (name, countAsync);
+
     private static ReadOnlySpan<byte> Needle => " 4711 "u8;
 
-    private static long SearchByHand(string path)
+    private static long SearchByHand(string path, int size)
     {
-        byte[] buffer = new byte[BufferSize];
+        byte[] buffer = new byte[size];
         using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
         long lines = 0;
         int left = 0;
@@ -85,9 +92,9 @@ internal static class Counting
         return lines;
     }
 
-    private static long ByHand(string path)
+    private static long ByHand(string path, int size)
     {
-        byte[] buffer = new byte[BufferSize];
+        byte[] buffer = new byte[size];
         using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
         long lines = 0;
         for (int read; (read = stream.Read(buffer)) > 0;)

@@ -15,8 +15,8 @@ internal static class Following
     private const int WarmUpLines = 20;
     private const int LeastLines = 20;
 
-    // No multiple of the polls' interval, so that lines come at any moment of it.
-    private const int MillisecondsBetween = 3;
+    // Lines come at any moment of a poll's interval, whenever the last one was seen: a fixed wait behind that would be a poll's worst case.
+    private const int PollMilliseconds = 100;
     private const int SettleMilliseconds = 1500;
 
     /// <summary>How long lines come to one way, and how long nothing comes, where nobody says otherwise.</summary>
@@ -68,6 +68,7 @@ internal static class Following
         await Task.Delay(SettleMilliseconds / 3);
         List<double> late = new(Lines);
         Task[] waiting = new Task[1];
+        Random random = new(Seed: 3);
         long first = Stopwatch.GetTimestamp();
         for (int i = 0; i < WarmUpLines + LeastLines || (i < WarmUpLines + Lines && Stopwatch.GetElapsedTime(first) < time); i++)
         {
@@ -80,7 +81,7 @@ internal static class Following
                 late.Add(Stopwatch.GetElapsedTime(begin).TotalMilliseconds);
             }
 
-            await Task.Delay(MillisecondsBetween);
+            await Task.Delay(TimeSpan.FromMilliseconds(PollMilliseconds * random.NextDouble()));
         }
 
         late.Sort();
@@ -197,7 +198,7 @@ internal static class Following
 
                 if (read == 0)
                 {
-                    await Task.Delay(100, _stop.Token);
+                    await Task.Delay(PollMilliseconds, _stop.Token);
                 }
             }
         }

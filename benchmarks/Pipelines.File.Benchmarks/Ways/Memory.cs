@@ -85,12 +85,9 @@ internal static class Memory
         [(sizeof(double), 10), (sizeof(double), 100), (sizeof(double), 1000)];
 
     private const string Reason =
-        "**Memory.** An array of 85,000 bytes and more is a large object, and the collector gives the pages of large objects back to the "
-        + "system when none of them lives: where `ToArray` makes one of 100 kB to 1 MB again and again, fetching its pages anew is most of "
-        + "the time, for every way. "
-        + "`RecyclableMemoryStream` keeps its blocks among the large objects, which happens to keep pages there; this library's lie on the "
-        + "pinned heap. Into a file, opening and closing it are most of the time for little content, and a writer's drain on another "
-        + "thread is one more way there and back.";
+        "**Memory.** An array of 85,000 bytes and more is a large object. In a process that has no other, the collector gives its pages "
+        + "back to the system, and each `ToArray` fetches them anew: that is most of the time of 100 kB to 1 MB. `MemoryStream` leaves its "
+        + "own old arrays there, which keeps the pages.";
 
     internal static IReadOnlyList<Grid> Grids(Scale scale) =>
     [
@@ -124,7 +121,7 @@ internal static class Memory
         };
 
     // A process of its own for every sample is slow.
-    private static ProcessMeasurement MeasurementOf(Scale scale, string key) => new(key, scale.IsQuick ? 1 : 3, 11);
+    private static ProcessMeasurement MeasurementOf(Scale scale, string key) => new(key, scale.MinSlowRounds, 11);
 
     private static string NameOf((int Size, int Writes) point)
         => point.Size == sizeof(double) ? Figures.Count(point.Writes) : $"{Figures.Count(point.Writes)} × {Figures.Count(point.Size)} B";

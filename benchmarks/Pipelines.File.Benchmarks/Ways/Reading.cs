@@ -404,7 +404,7 @@ internal static class Reading
     internal const string KernelCopyName = "the kernel's copy";
 
     /// <summary>What somebody who sets nothing has.</summary>
-    internal const string NoSetting = "as it comes";
+    internal const string NoSetting = "by default";
 
     internal const int MappedBufferSize = 64 * 1024;
 
@@ -447,7 +447,7 @@ internal static class Reading
                 SizeText.Of(size), s_skews.Select(ReadWays<LastEightBytes>.Aligned), new ReadPoint(file, size)))];
         });
 
-    /// <summary>Each way with the buffer that suits it best, and each way as it comes.</summary>
+    /// <summary>Each way with the buffer that suits it best, and each way by default.</summary>
     internal static IReadOnlyList<Grid> BestSettings(Scale scale) =>
     [
         new("best-read-128", "Reading 128 MiB, each way at its best setting", "length", 20,
@@ -549,12 +549,9 @@ internal static class Reading
             "buffer size",
             weight,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
-            "**Reading.** With buffers of 64 and 256 KiB the copy out of the page cache is nearly all of the time, the same for every way, "
-            + "and there are few calls left to save: `pread(2)` alone is no faster. What is left is luck with the alignment of an array, "
-            + "and the cache: a `FilePipeReader` brings up to 256 KiB a call, and a program that touches every byte finds part of that in "
-            + "the L2 cache no longer. **Read-ahead** copies on a second core, and the program then fetches the bytes from there: "
-            + "it pays where the program has work to do meanwhile or the file is not in the page cache, and costs where neither is so. "
-            + "**A mapping** copies nothing; the section on it says when that is faster, and what it costs.",
+            "**Reading.** From 64 KiB on, the copy out of the page cache is nearly all of the time, and the same for every way. "
+            + "A program that touches every byte finds part of 256 KiB in the L2 cache no longer. **Read-ahead** copies on another core: "
+            + "it pays where the program has work to do meanwhile, or the file is not in the page cache.",
             folder =>
             {
                 IntegerFile file = IntegerFile.Make(folder, mebibytes * MiB);

@@ -29,8 +29,7 @@ internal static class Replacing
             "guarantee",
             8,
             new PairedMeasurement(scale.MinRounds, 41, scale.Sample),
-            "**Replacing.** `CompleteAsync` hands its calls to another thread and comes back on one of the pool, `Complete` makes them "
-            + "on its own. Beside the calls of the baseline the library looks at the file that it has opened. `File.WriteAllBytes` and "
+            "**Replacing.** `CompleteAsync` hands its calls to another thread, `Complete` makes them on its own. `File.WriteAllBytes` and "
             + "`File.Move` do less: the new file has not the old one's mode, and its name is not synced.",
             folder =>
             [

@@ -304,7 +304,7 @@ internal static class Writing
         Operations = FlushCount,
     };
 
-    /// <summary>Each way with the size of piece that suits it best, and each way as it comes.</summary>
+    /// <summary>Each way with the size of piece that suits it best, and each way by default.</summary>
     internal static IReadOnlyList<Grid> BestSettings(Scale scale)
     {
         string length = SizeText.Of(scale.WrittenBytes);
@@ -337,8 +337,7 @@ internal static class Writing
         "bytes between two flushes",
         10,
         new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
-        "**Durable flushes.** One after the other, each is a sync, and the device takes most of the time; `FlushAsync` hands the "
-        + "sync to another thread and comes back, which `Flush(true)` does not: it blocks its thread. "
+        "**Durable flushes.** `FlushAsync` hands each sync to another thread and comes back; `Flush(true)` blocks its own. "
         + "Flushes that wait together share one sync.",
         folder => [.. s_durableSizes.Select(size => ColumnOf(
             SizeText.Of(size),
@@ -380,11 +379,8 @@ internal static class Writing
         weight,
         new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
         "**Writing.** From 64 KiB a flush on, a write of its own is already large, and `FilePipeWriter` copies the bytes once more, "
-        + "into its segments. "
-        + "`written` is one system call and one wait a flush, as `PipeWriter.Create` is, which is its fair comparison: "
-        + "the baseline's `Write` of 512 B fills a buffer of 4 KiB and has given nothing to the system yet, and a `Write` of an array "
-        + "hands the system the caller's own memory where a pipe has copied it first. "
-        + "Use `Written` only when every flush must reach the operating system.",
+        + "into its segments. `written` is one system call a flush, as `PipeWriter.Create` is, which is its fair comparison: a "
+        + "`FileStream` has given a piece of 512 B to its buffer of 4 KiB, and not to the system.",
         folder => [.. SizesOf(isPreallocated).Select(size => ColumnOf(
             SizeText.Of(size), WriteWays.All, new WritePoint(folder.PathOf(FileName), scale.GridBytes, size, isPreallocated)))])
     {

@@ -43,7 +43,7 @@ internal sealed class DurableChapter(Scale scale) : GridChapter([Writing.Durable
     {
         double share = CommitWeight / Weight;
         _commits = await Commits.MeasureAsync(
-            scale.IsQuick ? 3 : 5, scale.Points(Commits.ProducerCounts, 0, 2), part => allowance.OnShare(part * share));
+            scale.MinRounds, scale.Points(Commits.ProducerCounts, 0, 2), part => allowance.OnShare(part * share));
         await base.MeasureAsync(new Allowance(allowance.Time * (1 - share), part => allowance.OnShare(share + (part * (1 - share)))));
     }
 
@@ -67,18 +67,15 @@ internal sealed class DurableChapter(Scale scale) : GridChapter([Writing.Durable
                         load => (load.Way, load.PerSecond.Median, Figures.Count(load.PerSecond.Median)))]))]),
                 $"Bars: commits a second by each way into {kind}, by the number of producers");
             page.Table(
-                ["way", "producers", "commits a second", "against by hand", "p50", "p99"],
-                file.Select(load => (IReadOnlyList<string>)
+                [$"commits a second, {kind}", .. file.Select(load => load.AtOnce).Distinct().Select(Producers)],
+                file.GroupBy(load => load.Way).Select(way => (IReadOnlyList<string>)
                 [
-                    Figures.Emphasised(load.Way),
-                    Producers(load.AtOnce),
-                    Figures.Emphasised(load.Way, Figures.Count(load.PerSecond.Median)),
-                    Figures.Ratio(load.Ratio),
-                    Figures.Time(load.Median),
-                    Figures.Time(load.NinetyNinth),
+                    Figures.Emphasised(way.Key),
+                    .. way.Select(load => Figures.Emphasised(way.Key, Figures.Count(load.PerSecond.Median))),
                 ]));
         }
 
+        page.Paragraph("Latencies are in [commits.csv](commits.csv).");
         foreach (GridResult result in Results)
         {
             page.Grid(result);

@@ -12,11 +12,11 @@ internal sealed class FirstFileChapter(Scale scale) : ReportChapter
     internal override IEnumerable<Headline> Headlines =>
     [
         Headline.OfTimes("headline-first", "The first file of a process, 4 KiB", "milliseconds, median", "The first file of a process",
-            [.. _times.Select(time => (time.Way, time.Milliseconds.Median, (double?)null))]),
+            [.. _times.Select(time => (time.Way, time.Milliseconds.Median))]),
     ];
 
     internal override async Task MeasureAsync(Allowance allowance)
-        => _times = await FirstFile.MeasureAsync(scale.IsQuick ? 5 : 21, allowance.OnShare);
+        => _times = await FirstFile.MeasureAsync(scale.Rounds ?? (scale.IsQuick ? 5 : 21), allowance.OnShare);
 
     internal override void Write(Page page)
     {

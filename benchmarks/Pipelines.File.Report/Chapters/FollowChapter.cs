@@ -17,7 +17,7 @@ internal sealed class FollowChapter(Scale scale) : ReportChapter
     internal override IEnumerable<Headline> Headlines =>
     [
         Headline.OfTimes("headline-follow", "Following a file: how late a line is", "milliseconds, median", "Following a file",
-            [.. _figures.Select(figures => (figures.Way, figures.Median, (double?)null))]),
+            [.. _figures.Select(figures => (figures.Way, figures.Median))]),
     ];
 
     internal override IEnumerable<(string FileName, string Text)> DataFiles => [("follow.csv", Following.ToCsv(_figures))];
@@ -31,8 +31,8 @@ internal sealed class FollowChapter(Scale scale) : ReportChapter
 
     internal override void Write(Page page)
     {
-        page.Paragraph("How late a line is, from before it is appended until its follower has it, while lines come every few milliseconds; "
-            + "and what a thousand files cost that nothing comes to. `tail -F` is another process, whose output comes through a pipe.");
+        page.Paragraph("How late a line is, from before it is appended until its follower has it, while lines come at random moments, "
+            + "20 a second; and what a thousand idle files cost. `tail -F` is another process, whose output comes through a pipe.");
         page.Table(
             ["way", "late, p50", "late, p99", $"{Figures.Count(Following.IdleFiles)} idle files, of a core",
                 "threads for it"],

@@ -8,9 +8,12 @@ internal sealed class ReadingChapter(Scale scale) : GridChapter(Reading.Of2019(s
     internal override string Title => "Reading: the grid of 2019";
 
     internal override IEnumerable<Headline> Headlines => [
-        Headline.OfGrids("headline-reading", "Reading, the same buffer of 2 to 256 KiB for all", Own,
+        Headline.OfGrids("headline-reading", "Reading with buffers of 2 to 256 KiB (a read brings 256 KiB here, whatever the buffer)", Own,
             [.. Reading.GridMebibytes.Select(ResultOf)]),
-        FromTheCopy(),
+        Headline.OfGrids("headline-reading-256", "Reading, 256 KiB for all", Own,
+            [.. Reading.GridMebibytes.Select(ResultOf).Select(LargestBuffer)]),
+        Headline.OfGrids("headline-copy", "Reading, against the kernel's bare copy", Own,
+            [.. Reading.GridMebibytes.Select(ResultOf)], Reading.KernelCopyName) with { IsAside = true },
     ];
 
     internal override void Write(Page page)
@@ -23,28 +26,9 @@ internal sealed class ReadingChapter(Scale scale) : GridChapter(Reading.Of2019(s
         foreach (int mebibytes in Reading.GridMebibytes)
         {
             page.Lines(ResultOf(mebibytes), Reading.GridSizes, LinesOf2019(mebibytes));
-            page.Grid(ResultOf(mebibytes));
         }
 
-        page.Heading(3, "Every byte touched");
-        page.Paragraph("The same, but the program adds up all the integers, a vector at a time. Where a call brings more than a core's "
-            + "cache holds, the sum has to fetch the bytes again. `MemoryMappedFile` is here and not above, where it would look at one "
-            + "page of each buffer and leave the others alone.");
-        foreach (GridResult result in Results.Where(result => result.Grid.Key.StartsWith("sum-", StringComparison.Ordinal)))
-        {
-            page.Grid(result);
-        }
-
-        page.Heading(3, "Allocation");
-        int middle = ResultOf(Reading.GridMebibytes[0]).Points.Index().First(point => point.Item.Point == "16 KiB").Index;
-        page.Picture(
-            "allocation.svg",
-            BarChart.Draw(
-                "Allocated for one file with buffers of 16 KiB, by the whole process (logarithmic)",
-                [.. Reading.GridMebibytes.Select(ResultOf).Select(result => new BarGroup(result.Grid.Title,
-                    [.. result.Points[middle].Rows.Select(row => (row.Name, row.AllocatedBytes, SizeText.OfAmount(row.AllocatedBytes)))]))],
-                logarithmicFrom: 50),
-            "Bars: bytes allocated for one file by each way to read");
+        page.Paragraph("The same with every byte summed is in [figures.csv](figures.csv).");
     }
 
     // The geometric means of every way, beside those of 2019.
@@ -80,33 +64,10 @@ internal sealed class ReadingChapter(Scale scale) : GridChapter(Reading.Of2019(s
         };
     }
 
-    // The kernel's copy by itself is the same work on every machine, where FileStream's calls and copies cost differently.
-    private Headline FromTheCopy()
-    {
-        GridResult[] results = [.. Reading.GridMebibytes.Select(ResultOf)];
-        (string Way, double Mean)[] means =
-        [
-            .. results[0].Methods.Select(way => (way, Figures.GeometricMean(results.SelectMany(
-                result => result.Of(way).Zip(result.Of(Reading.KernelCopyName), (own, copy) => own.Ratio.Median / copy.Ratio.Median))))),
-        ];
-        return new Headline(
-            "headline-copy",
-            "Reading, against the kernel's bare copy",
-            $"time against it, geometric mean of {results.Sum(result => result.Points.Count)} points",
-            IsRate: false,
-            [
-                .. new[] { Origin.Own, Origin.ByHand, Origin.Net, Origin.Other }
-                    .Select(origin => means.Where(mean => origin == Origin.Own ? mean.Way == Own : Origins.Of(mean.Way) == origin)
-                        .OrderBy(mean => mean.Mean).FirstOrDefault())
-                    .Where(mean => mean.Way is not null)
-                    .Select(mean => new HeadlineBar(Origins.Of(mean.Way), mean.Way, mean.Mean, Figures.Number(mean.Mean))),
-            ],
-            results.Sum(result => result.Points.Count),
-            [])
-        {
-            IsAside = true,
-        };
-    }
+    // Without the way that touches one page of such a buffer, and leaves the others alone.
+    private static GridResult LargestBuffer(GridResult result)
+        => new(result.Grid, [(result.Points[^1].Point, [.. result.Points[^1].Rows.Where(
+            row => row.Name != ReadWays<LastEightBytes>.MappedPipeReader.Name)])]);
 
     private GridResult ResultOf(int mebibytes) => Find($"read-{mebibytes}")!;
 

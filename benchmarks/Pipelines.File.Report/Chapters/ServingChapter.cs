@@ -34,7 +34,7 @@ internal sealed class ServingChapter(Scale scale, string? repository) : ReportCh
                     "headline-serving", $"Serving files over HTTP, {served[^1].Point}", "requests a second", served)],
                 .. uploaded.Length == 0 ? [] : (Headline[])[Headline.OfTimes(
                     "headline-uploads", "Receiving uploads", "CPU s of the server for a GiB", "Receiving uploads",
-                    [.. uploaded[^1].Ways.Select(way => (way.Way, way.Figure, (double?)null))])],
+                    uploaded[^1].Ways)],
             ];
         }
     }
@@ -46,44 +46,33 @@ internal sealed class ServingChapter(Scale scale, string? repository) : ReportCh
 
     internal override async Task MeasureAsync(Allowance allowance)
     {
-        string[] cases = scale.IsQuick ? ["1", "1", "65536"] : ["3", "1", "1024", "16384", "65536"];
+        string[] cases = scale.IsQuick ? ["1", "1", "65536"] : [$"{scale.MinSlowRounds}", "1", "1024", "16384", "65536"];
         _served = await RunAsync(cases);
         allowance.OnShare(0.8);
-        _uploaded = await RunAsync(scale.IsQuick ? ["uploads", "1", "64"] : ["uploads", "5", "256"]);
+        _uploaded = await RunAsync(scale.IsQuick ? ["uploads", "1", "64"] : ["uploads", $"{scale.MinRounds}", "256"]);
         allowance.OnShare(1);
     }
 
     internal override void Write(Page page)
     {
-        page.Paragraph($"What `{Script}` has measured from outside, in turns: servers on two cores, with their client beside them.");
-        Quote(page, _served);
+        page.Paragraph($"What `{Script}` has measured from outside, in turns: servers on two cores, with their client beside them. "
+            + "Other sizes and columns are in [serving.md](serving.md) and [uploads.md](uploads.md).");
+        Quote(page, _served, columns: 5);
         page.Heading(3, "Uploads");
         page.Paragraph("`SaveBodyAsync` gives the file its name when it is whole; the other two write under the name or beside it. "
             + "nginx writes to a file of its own and renames it.");
-        Quote(page, _uploaded);
+        Quote(page, _uploaded, columns: 5);
     }
 
-    private static void Quote(Page page, string[] lines)
+    // Without quartiles and further columns, which the files have.
+    private static void Quote(Page page, string[] lines, int columns)
     {
-        List<string[]> table = [];
-        foreach (string line in lines.Append(string.Empty))
+        string[][] table = [.. lines.Where(line => line.StartsWith('|'))
+            .Select(CellsOf).Where(cells => cells[0] is not ("1 KiB" or "16 KiB"))
+            .Select(cells => cells.Take(columns).Select(cell => cell.Split(" (")[0]).ToArray())];
+        if (table.Length > 2)
         {
-            if (line.StartsWith('|'))
-            {
-                table.Add(CellsOf(line));
-                continue;
-            }
-
-            if (table.Count > 2)
-            {
-                page.Table(table[0], table[2..], isText: true);
-                table = [];
-            }
-
-            if (line.Length > 0)
-            {
-                page.Paragraph(line);
-            }
+            page.Table(table[0], table[2..], isText: true);
         }
     }
 
@@ -103,7 +92,7 @@ internal sealed class ServingChapter(Scale scale, string? repository) : ReportCh
             : throw new InvalidOperationException($"{Script} ended with status {process.ExitCode}: {await errors}");
     }
 
-    // The rows "file | server | …" by file, the chosen one last. Kestrel as it comes, the same with this library, nginx and caddy count;
+    // The rows "file | server | …" by file, the chosen one last. Kestrel by itself, the same with this library, nginx and caddy count;
     // the other rows explain them.
     private static IEnumerable<(string Point, IReadOnlyList<(string Way, double Figure)> Ways)> Points(
         string[] lines, int column, string last)

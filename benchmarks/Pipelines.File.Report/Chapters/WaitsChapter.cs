@@ -47,7 +47,7 @@ internal sealed class WaitsChapter(Scale scale) : ReportChapter
 
     internal override async Task MeasureAsync(Allowance allowance)
     {
-        int rounds = scale.IsQuick ? 2 : 5;
+        int rounds = scale.MinRounds;
         IReadOnlyList<int> counts = scale.IsQuick ? [TargetCount] : Waits.Counts;
         double steps = (2 * counts.Count) + IdleFifos.Counts.Count;
         foreach (bool isReads in (bool[])[true, false])
@@ -128,28 +128,17 @@ internal sealed class WaitsChapter(Scale scale) : ReportChapter
         (bool IsReads, int AtOnce, IReadOnlyList<(Load Load, Waits.Disturbance Others)> Ways)[] points = [.. _points.Where(
             point => point.IsReads == isReads)];
         string what = isReads ? "Cold reads of 4 KiB" : "Durable flushes of 512 B";
-        page.Picture(
-            isReads ? "waits-reads.svg" : "waits-flushes.svg",
-            BarChart.Draw(
-                $"{what}: operations a second",
-                [.. points.Select(point => new BarGroup($"{point.AtOnce} at once", [.. point.Ways.Select(
-                    way => (way.Load.Way, way.Load.PerSecond.Median, $"{Figures.Count(way.Load.PerSecond.Median)}/s"))]))]),
-            $"Bars: {what} a second by each way, by the number at once");
-        page.Paragraph($"**{what}.** The time of an operation is given as p50 and p99; the delay of the unrelated work item as p50, "
-            + "p99 and its longest.");
+        page.Paragraph($"**{what}**; other numbers at once are in [waits.csv](waits.csv).");
         page.Table(
-            ["at once", "way", "operations/s", "against threads of one's own", "one operation", "CPU of one", "delay of a work item",
-                "pool threads"],
-            points.SelectMany(point => point.Ways.Select(way => (IReadOnlyList<string>)
+            ["at once", "way", "a second", "against threads", "p99, ms", "work item, p99, ms"],
+            points.Where(point => point.AtOnce == TargetCount).SelectMany(point => point.Ways.Select(way => (IReadOnlyList<string>)
             [
                 point.AtOnce.ToString(CultureInfo.InvariantCulture),
                 Figures.Emphasised(way.Load.Way),
                 Figures.Count(way.Load.PerSecond.Median),
-                Figures.Emphasised(way.Load.Way, Figures.Ratio(way.Load.Ratio)),
-                $"{Figures.Number(way.Load.Median / 1000)}, {Figures.Number(way.Load.NinetyNinth / 1000)} ms",
-                $"{Figures.Number(way.Others.CpuMicroseconds)} µs",
-                $"{Figures.Number(way.Others.Median)}, {Figures.Number(way.Others.NinetyNinth)}, {Figures.Number(way.Others.Longest)} ms",
-                way.Others.PoolThreads.ToString(CultureInfo.InvariantCulture),
-            ])));
+                Figures.Emphasised(way.Load.Way, Figures.Number(way.Load.Ratio.Median)),
+                Figures.Number(way.Load.NinetyNinth / 1000),
+                Figures.Number(way.Others.NinetyNinth),
+            ])), texts: 2);
     }
 }
