@@ -343,8 +343,15 @@ public sealed class JournalConsumer : IAsyncDisposable, IDisposable
             try
             {
                 JournalPosition begin = await BeginAsync(cancellationToken).ConfigureAwait(false);
-                await (_journal is null ? RegisterAtAsync(begin, cancellationToken)
-                    : _journal.BetweenRemovalsAsync(RegisterAtAsync, begin, cancellationToken)).ConfigureAwait(false);
+                if (_journal is null)
+                {
+                    await RegisterAtAsync(begin, cancellationToken).ConfigureAwait(false);
+                }
+                else
+                {
+                    await _journal.BetweenRemovalsAsync(RegisterAtAsync, begin, cancellationToken).ConfigureAwait(false);
+                }
+
                 return begin;
             }
             catch (Exception e) when (e is JournalRecordsRemovedException or FileNotFoundException && tries < MostTries)
