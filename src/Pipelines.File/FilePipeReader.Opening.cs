@@ -32,6 +32,7 @@ public sealed partial class FilePipeReader
     {
         options ??= FilePipeReaderOptions.Default;
         options.Validate();
+        Option.Require(!options.WaitForFile, "Create does not wait for a file: call OpenAsync.", nameof(options.WaitForFile));
         return Create(FileOpening.Open(FileOf(path, options)), options, leaveOpen: false, isOpenedByPath: true);
     }
 
@@ -56,7 +57,8 @@ public sealed partial class FilePipeReader
             new FifoOpening(file),
             fifo => Create(fifo ?? FileOpening.Open(file), options, leaveOpen: false, isOpenedByPath: true),
             static opened => opened.Complete(),
-            cancellationToken);
+            cancellationToken,
+            options.MissingInterval);
     }
 
     /// <summary>

@@ -107,6 +107,14 @@ public sealed class FilePipeReaderOptions
     public TimeSpan FollowInterval { get; init; } = TimeSpan.FromMilliseconds(DefaultFollowMilliseconds);
 
     /// <summary>
+    /// Whether opening waits for a file that does not exist yet, or its folder does not; <see langword="false"/> by default. It tries again
+    /// at every <see cref="FollowInterval"/>, until it is canceled. For <see cref="FilePipeReader.OpenAsync"/> and
+    /// <see cref="FilePipeReader.OpenLastLinesAsync"/>: what does not wait throws <see cref="ArgumentException"/>, as the option does
+    /// without <see cref="Follow"/>.
+    /// </summary>
+    public bool WaitForFile { get; init; }
+
+    /// <summary>
     /// What other programs may do with a file that is opened by path, while it is open; as for <see cref="FileStream"/>. The default is
     /// <see cref="FileShare.Read"/>, and <see cref="FileShare.ReadWrite"/> with <see cref="FileShare.Delete"/> for a followed file. Windows
     /// enforces it. On Linux and macOS it is a lock that only .NET programs respect, and only <see cref="FileShare.None"/> keeps them out.
@@ -140,6 +148,9 @@ public sealed class FilePipeReaderOptions
     /// <summary>Resolves the default of <see cref="ResumeReadAheadThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeReadAheadThreshold == 0 ? PauseReadAheadThreshold / 2 : ResumeReadAheadThreshold;
 
+    /// <summary>When to try again to open a file that does not exist; <see langword="null"/>: not at all.</summary>
+    internal TimeSpan? MissingInterval => WaitForFile ? FollowInterval : null;
+
     /// <summary>Copies these options for another part of the file.</summary>
     internal FilePipeReaderOptions With(long offset, long? length)
     {
@@ -162,6 +173,7 @@ public sealed class FilePipeReaderOptions
             throw new ArgumentOutOfRangeException(nameof(FollowInterval), FollowInterval, "From 1 ms to 1 day.");
         }
 
+        Option.Require(Follow || !WaitForFile, "WaitForFile is for a reader that follows: set Follow, too.", nameof(WaitForFile));
         Option.RequireKnown(Share, FileOptions, Caching, Backend);
         if (ResumeReadAheadThreshold > PauseReadAheadThreshold)
         {
@@ -176,5 +188,6 @@ public sealed class FilePipeReaderOptions
     {
         Option.RequireNoHandle((_share ?? FileShare.Read) != FileShare.Read, nameof(Share));
         Option.RequireNoHandle(FileOptions != FileOptions.None, nameof(FileOptions));
+        Option.RequireNoHandle(WaitForFile, nameof(WaitForFile));
     }
 }

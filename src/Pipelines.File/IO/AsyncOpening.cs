@@ -3,8 +3,8 @@ using Pipelines.File.Threading;
 namespace Pipelines.File.IO;
 
 /// <summary>
-/// Opens a file on a waiting thread. A FIFO whose other side is missing is tried again and again; no thread waits in between. A
-/// cancellation ends the wait at once; a file that is opened all the same is closed.
+/// Opens a file on a waiting thread. A FIFO whose other side is missing, and a file that is waited for, is tried again and again; no thread
+/// waits in between. A cancellation ends the wait at once; a file that is opened all the same is closed.
 /// </summary>
 internal static class AsyncOpening
 {
@@ -17,12 +17,13 @@ internal static class AsyncOpening
     /// </param>
     /// <param name="close">Closes a result that nobody waits for any more.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
+    /// <param name="missingInterval">When to try again if there is no file; <see langword="null"/>: not at all.</param>
     internal static async ValueTask<T> OpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close,
-        CancellationToken cancellationToken)
+        CancellationToken cancellationToken, TimeSpan? missingInterval = null)
         where T : class
     {
         cancellationToken.ThrowIfCancellationRequested();
-        Task<T> opening = TryUntilOpenAsync(fifo, open, cancellationToken);
+        Task<T> opening = TryUntilOpenAsync(fifo, open, missingInterval, cancellationToken);
         try
         {
             return await opening.WaitAsync(cancellationToken).ConfigureAwait(false);
@@ -43,19 +44,28 @@ internal static class AsyncOpening
         }
     }
 
-    private static async Task<T> TryUntilOpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, CancellationToken cancellationToken)
+    private static async Task<T> TryUntilOpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, TimeSpan? missingInterval,
+        CancellationToken cancellationToken)
         where T : class
     {
         using (fifo)
         {
             while (true)
             {
-                if (await WaitingThreads.Opens.RunAsync(Try).ConfigureAwait(false) is { } opened)
+                TimeSpan wait = TimeSpan.FromMilliseconds(TryMilliseconds);
+                try
                 {
-                    return opened;
+                    if (await WaitingThreads.Opens.RunAsync(Try).ConfigureAwait(false) is { } opened)
+                    {
+                        return opened;
+                    }
+                }
+                catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException && missingInterval is not null)
+                {
+                    wait = missingInterval.Value;
                 }
 
-                await Task.Delay(TryMilliseconds, cancellationToken).ConfigureAwait(false);
+                await Task.Delay(wait, cancellationToken).ConfigureAwait(false);
             }
         }
 

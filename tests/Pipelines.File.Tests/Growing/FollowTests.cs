@@ -75,6 +75,51 @@ public sealed class FollowTests : IDisposable
         => Assert.Throws<ArgumentOutOfRangeException>(
             () => FilePipeReader.Create(_folder.File("log", []), new() { FollowInterval = TimeSpan.FromMilliseconds(milliseconds) }));
 
+    /// <summary>Nor does its folder, at first. The next reader waits for the next file.</summary>
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task WaitForFile_FileDoesNotExistYet_IsReadWhenItDoes(bool hasLastLines)
+    {
+        string folder = _folder.File("logs");
+        string path = Path.Combine(folder, "log");
+        FilePipeReaderOptions options = new() { Follow = true, WaitForFile = true, FollowInterval = TimeSpan.FromMilliseconds(5) };
+        for (int i = 0; i < 2; i++)
+        {
+            Task<FilePipeReader> opening = hasLastLines ? FilePipeReader.OpenLastLinesAsync(path, 1, options, _stop).AsTask()
+                : FilePipeReader.OpenAsync(path, options, _stop).AsTask();
+            await Task.Delay(20, _stop);
+            Assert.False(opening.IsCompleted);
+            Directory.CreateDirectory(folder);
+            await Task.Delay(20, _stop);
+            Assert.False(opening.IsCompleted);
+            File.WriteAllText(path + ".new", $"{i}\n");
+            File.Move(path + ".new", path);
+            await using FilePipeReader reader = await GrowingFile.Bounded(opening);
+            await GrowingFile.ExpectAsync(reader, $"{i}\n");
+            File.Move(path, path + i);
+        }
+    }
+
+    [Fact]
+    public async Task WaitForFile_CanceledOrCannotWait_Throws()
+    {
+        string path = _folder.File("log");
+        FilePipeReaderOptions options = new() { Follow = true, WaitForFile = true, FollowInterval = TimeSpan.FromDays(1) };
+        using CancellationTokenSource cancel = new();
+        Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path, options, cancel.Token).AsTask();
+        Assert.False(opening.IsCompleted);
+        await cancel.CancelAsync();
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => GrowingFile.Bounded(opening));
+
+        // What is there and cannot be opened is reported at once.
+        await Assert.ThrowsAsync<UnauthorizedAccessException>(async () => await FilePipeReader.OpenAsync(_folder.Path, options, _stop));
+        File.WriteAllText(path, "");
+        Assert.Throws<ArgumentException>("WaitForFile", () => FilePipeReader.Create(path, options));
+        FilePipeReaderOptions alone = new() { WaitForFile = true };
+        await Assert.ThrowsAsync<ArgumentException>("WaitForFile", async () => await FilePipeReader.OpenAsync(path, alone, _stop));
+    }
+
     [Fact]
     public async Task ReadAsync_DeletedFileWhoseLengthTheSystemDoesNotTell_Completes()
     {

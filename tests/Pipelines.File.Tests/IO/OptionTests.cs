@@ -35,6 +35,7 @@ public sealed class OptionTests : IDisposable
         {
             ("Share", new() { Share = FileShare.ReadWrite }),
             ("FileOptions", new() { FileOptions = FileOptions.SequentialScan }),
+            ("WaitForFile", new() { WaitForFile = true, Follow = true, Share = FileShare.Read }),
         })
         {
             ArgumentException e = Assert.Throws<ArgumentException>(() => FilePipeReader.Create(handle, options));
