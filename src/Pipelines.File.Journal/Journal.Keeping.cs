@@ -40,7 +40,7 @@ public sealed partial class Journal
         {
             ObjectDisposedException.ThrowIf(Volatile.Read(ref _closing) is not null, this);
             await Task.Run(
-                () => RemoveWhile((_, next) => next.First <= sequence, pastConsumers, cancellationToken),
+                () => RemoveWhileAsync((_, next) => next.First <= sequence, pastConsumers, cancellationToken),
                 cancellationToken).ConfigureAwait(false);
         }
         finally
@@ -171,7 +171,7 @@ public sealed partial class Journal
         {
             if (Volatile.Read(ref _closing) is null)
             {
-                Retain();
+                await RetainNowAsync().ConfigureAwait(false);
                 RetentionError = null;
             }
         }
@@ -187,19 +187,20 @@ public sealed partial class Journal
         }
     }
 
-    private void Retain()
+    private async ValueTask RetainNowAsync()
     {
         if (_options.RetainAge is { } age)
         {
             DateTimeOffset now = DateTimeOffset.UtcNow;
             DateTimeOffset oldest = age < now - DateTimeOffset.MinValue ? now - age : DateTimeOffset.MinValue;
-            RemoveWhile((_, next) => EndedBefore(next, oldest, now), _options.RetainsPastConsumers, CancellationToken.None);
+            await RemoveWhileAsync((_, next) => EndedBefore(next, oldest, now), _options.RetainsPastConsumers, CancellationToken.None)
+                .ConfigureAwait(false);
         }
 
         if (_options.RetainBytes is { } most)
         {
             long bytes = _segments.Sum(LengthOf);
-            RemoveWhile(
+            await RemoveWhileAsync(
                 (segment, _) =>
                 {
                     bool isMore = bytes > most;
@@ -207,7 +208,7 @@ public sealed partial class Journal
                     return isMore;
                 },
                 _options.RetainsPastConsumers,
-                CancellationToken.None);
+                CancellationToken.None).ConfigureAwait(false);
         }
     }
 
@@ -246,9 +247,11 @@ public sealed partial class Journal
     }
 
     /// <summary>Removes a segment, unless a consumer has not processed it.</summary>
-    private bool Remove(SegmentFile oldest, SegmentFile next, bool pastConsumers)
+    private async ValueTask<bool> RemoveAsync(
+        SegmentFile oldest, SegmentFile next, bool pastConsumers, CancellationToken cancellationToken)
     {
-        _removing.Wait();
+        // Holds no thread: who registers a consumer may need it.
+        await _removing.WaitAsync(cancellationToken).ConfigureAwait(false);
         try
         {
             // Asked for each: a consumer may have been registered since.
@@ -270,12 +273,13 @@ public sealed partial class Journal
     /// <summary>
     /// Removes the oldest segments, as long as the condition holds of the oldest and the next one, and consumers have processed them.
     /// </summary>
-    private void RemoveWhile(Func<SegmentFile, SegmentFile, bool> isOld, bool pastConsumers, CancellationToken cancellationToken)
+    private async Task RemoveWhileAsync(
+        Func<SegmentFile, SegmentFile, bool> isOld, bool pastConsumers, CancellationToken cancellationToken)
     {
         while (_segments is [var oldest, var next, ..] && isOld(oldest, next))
         {
             cancellationToken.ThrowIfCancellationRequested();
-            if (!Remove(oldest, next, pastConsumers))
+            if (!await RemoveAsync(oldest, next, pastConsumers, cancellationToken).ConfigureAwait(false))
             {
                 return;
             }

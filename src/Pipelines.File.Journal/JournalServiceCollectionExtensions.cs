@@ -18,12 +18,17 @@ public static class JournalServiceCollectionExtensions
     /// <param name="services">The application's services.</param>
     /// <param name="name">The key, and the name in metrics and logs. The folder, too, if no other one is configured.</param>
     /// <param name="configure">Sets options; <see langword="null"/>: none.</param>
-    /// <exception cref="ArgumentException">The name is empty, or a journal of that name was added already.</exception>
+    /// <exception cref="ArgumentException">
+    /// The name is empty, or a journal was added already with that name, or with one that differs in case alone.
+    /// </exception>
     public static IServiceCollection AddJournal(this IServiceCollection services, string name, Action<JournalOptions>? configure = null)
     {
         ArgumentNullException.ThrowIfNull(services);
         ArgumentException.ThrowIfNullOrEmpty(name);
-        if (services.Any(service => service.ServiceType == typeof(JournalHost) && name.Equals(service.ServiceKey)))
+
+        // Health checks ignore case.
+        if (services.Any(service => service.ServiceType == typeof(JournalHost)
+            && name.Equals((string?)service.ServiceKey, StringComparison.OrdinalIgnoreCase)))
         {
             throw new ArgumentException($"A journal with the name '{name}' was added already.", nameof(name));
         }

@@ -9,7 +9,8 @@ internal sealed class QuietLogger(ILogger logger) : ILogger
     public IDisposable? BeginScope<TState>(TState state)
         where TState : notnull => logger.BeginScope(state);
 
-    public bool IsEnabled(LogLevel logLevel) => logger.IsEnabled(logLevel);
+    // Asked below.
+    public bool IsEnabled(LogLevel logLevel) => true;
 
     [SuppressMessage("Design", "CA1031:Do not catch general exception types", Justification = "There is nobody to tell.")]
     public void Log<TState>(
@@ -17,7 +18,10 @@ internal sealed class QuietLogger(ILogger logger) : ILogger
     {
         try
         {
-            logger.Log(logLevel, eventId, state, exception, formatter);
+            if (logger.IsEnabled(logLevel))
+            {
+                logger.Log(logLevel, eventId, state, exception, formatter);
+            }
         }
         catch (Exception)
         {

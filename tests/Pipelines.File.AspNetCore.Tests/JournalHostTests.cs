@@ -115,14 +115,16 @@ public sealed class JournalHostTests : IDisposable
         Assert.False(Directory.Exists(folder));
     }
 
-    /// <summary>The second one would replace the first one without a word, or a health check would fail much later.</summary>
-    [Fact]
-    public void AddJournal_TheNameIsAddedAlready_Throws()
+    /// <summary>The second one would replace the first one without a word. Health checks ignore case, and no host would start.</summary>
+    [Theory]
+    [InlineData("orders")]
+    [InlineData("Orders")]
+    public void AddJournal_TheNameIsAddedAlready_Throws(string name)
     {
         IServiceCollection services = new ServiceCollection().AddJournal("orders").AddJournal("mails");
         ArgumentException e = Assert.Throws<ArgumentException>(
-            () => services.AddJournal("orders", options => options.Folder = Path.Combine(_folder, "orders")));
-        Assert.Contains("'orders'", e.Message, StringComparison.Ordinal);
+            () => services.AddJournal(name, options => options.Folder = Path.Combine(_folder, "orders")));
+        Assert.Contains($"'{name}'", e.Message, StringComparison.Ordinal);
     }
 
     private sealed class Unable : IHostedService

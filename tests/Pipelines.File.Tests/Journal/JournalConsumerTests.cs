@@ -414,6 +414,27 @@ public sealed class JournalConsumerTests : IDisposable
         Assert.Equal(0, consumer.Behind);
     }
 
+    /// <summary>The device may take long to register one.</summary>
+    [Fact]
+    public async Task TrimBeforeAsync_CanceledWhileAConsumerIsRegistered_RemovesNothing()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
+        await Journaled.AppendAsync(journal, 100);
+        TaskCompletionSource registered = new();
+        Task registering = journal.BetweenRemovalsAsync((_, _) => new ValueTask(registered.Task), default, _stop).AsTask();
+        using CancellationTokenSource cancel = CancellationTokenSource.CreateLinkedTokenSource(_stop);
+        Task trim = journal.TrimBeforeAsync(long.MaxValue, cancel.Token).AsTask();
+
+        // It waits for the consumer by now, or else it has not begun.
+        await Task.Delay(500, _stop);
+        await cancel.CancelAsync();
+        await Task.WhenAny(trim, Task.Delay(Eventually.Limit, _stop));
+        registered.SetResult();
+        await registering;
+        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => trim);
+        Assert.Equal(0, journal.FirstSequence);
+    }
+
     private async Task<JournalConsumer> OpenAsync(Journal journal, bool isByFolder)
         => isByFolder ? await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop)
             : await journal.OpenConsumerAsync("mails", cancellationToken: _stop);

@@ -284,10 +284,12 @@ public sealed partial class JournalSafetyTests : IDisposable
     }
 
     /// <summary>A provider of logs that was disposed may throw.</summary>
-    [Fact]
-    public async Task OpenAsync_TheLoggerThrows_TheJournalGoesOn()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task OpenAsync_TheLoggerThrows_TheJournalGoesOn(bool isWhenAsked)
     {
-        JournalOptions options = s_small with { Logger = new ThrowingLogger(), RetainBytes = 20_000 };
+        JournalOptions options = s_small with { Logger = new ThrowingLogger(isWhenAsked), RetainBytes = 20_000 };
         for (int round = 0; round < 2; round++)
         {
             await using Journal journal = await Journal.OpenAsync(_folder, options, _stop);
@@ -393,12 +395,12 @@ public sealed partial class JournalSafetyTests : IDisposable
         Assert.True(counts[1] > 3 * 32 * 8, string.Join(' ', counts));
     }
 
-    private sealed class ThrowingLogger : ILogger
+    private sealed class ThrowingLogger(bool isWhenAsked) : ILogger
     {
         public IDisposable? BeginScope<TState>(TState state)
             where TState : notnull => throw new ObjectDisposedException(nameof(ThrowingLogger));
 
-        public bool IsEnabled(LogLevel logLevel) => true;
+        public bool IsEnabled(LogLevel logLevel) => isWhenAsked ? throw new ObjectDisposedException(nameof(ThrowingLogger)) : true;
 
         public void Log<TState>(
             LogLevel logLevel, EventId eventId, TState state, Exception? exception, Func<TState, Exception?, string> formatter)
