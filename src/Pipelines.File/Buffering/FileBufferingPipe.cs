@@ -199,8 +199,9 @@ public sealed partial class FileBufferingPipe : IDisposable, IAsyncDisposable
             _isDisposed = true;
             readers = [.. _readers];
 
-            // The caller of the writer may be writing there; after Complete, memory of its own pool is not its any more.
-            held = _callerHasRoom && !(_isWriterCompleted && _options.Pool is not null) ? _tail : null;
+            // The caller of the writer may be writing there, until a flush has gone on in a file; after Complete, memory of its own pool is
+            // not its any more.
+            held = _spill is null && _callerHasRoom && !(_isWriterCompleted && _options.Pool is not null) ? _tail : null;
             freed = DropBelowLocked(long.MaxValue);
             if (_tail is { } tail && tail != held)
             {

@@ -376,6 +376,19 @@ public sealed class FileBufferingPipeTests : IDisposable
     }
 
     [Fact]
+    public async Task Dispose_WriterHasGotMemoryBeforeItsFile_ThePoolGetsItBack()
+    {
+        CheckedPool pool = new();
+        FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MemoryThreshold = 0, Pool = pool });
+        pipe.Writer.Write(new byte[10]);
+        _ = pipe.Writer.GetMemory(10);
+        await pipe.Writer.FlushAsync(_stop);
+        Assert.True(pipe.IsInFile);
+        await pipe.DisposeAsync();
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
     public async Task Calls_InTheWrongOrder_ThrowAndHarmNothing()
     {
         await using FileBufferingPipe pipe = new(Options());
