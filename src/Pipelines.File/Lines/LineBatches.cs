@@ -17,7 +17,7 @@ internal sealed class LineBatches(PipeReader reader, int maxLength, bool leaveOp
     private int? _count;
     private long _linesBefore;
 
-    public override LineBatch Current => new(this, Number);
+    public override LineBatch Current => Bytes.IsEmpty ? default : new(this, Number);
 
     /// <summary>An array that begins with -1 and the indexes of the line feeds in the current batch.</summary>
     internal int[] Ends

@@ -16,7 +16,7 @@ internal sealed class RecordBatches<T, TParser>(PipeReader reader, TParser parse
     // The number of records, -1 until it was asked for: one word, because several threads may use a copy.
     private int _count = -1;
 
-    public override RecordBatch<T, TParser> Current => new(this, Number);
+    public override RecordBatch<T, TParser> Current => Bytes.IsEmpty ? default : new(this, Number);
 
     /// <summary>The number of records in the current batch.</summary>
     internal int Count => _count is >= 0 and int known ? known : _count = CountFrom(0).Records;

@@ -129,6 +129,20 @@ public sealed class LineBatchTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadLineBatchesAsync_CurrentIsAskedForWithoutABatch_IsEmptyAndTheNextIsWhole()
+    {
+        TestPipeReader reader = new(["a\nb\n"u8.ToArray()]);
+        await using IAsyncEnumerator<LineBatch> batches = reader.ReadLineBatchesAsync(cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.Equal(0, batches.Current.Count);
+        Assert.Empty(LinesOf(batches.Current));
+        Assert.True(await batches.MoveNextAsync());
+        Assert.Equal(["a", "b"], LinesOf(batches.Current));
+        Assert.Equal(2, batches.Current.Count);
+        await batches.DisposeAsync();
+        Assert.Empty(LinesOf(batches.Current));
+    }
+
+    [Fact]
     public async Task ReadLineBatchesAsync_LoopThatGoesOnBehindAStepThatWasNotAwaited_Throws()
     {
         TestPipeReader reader = new(["a\nb\n"u8.ToArray(), "c\nd\n"u8.ToArray()]);

@@ -46,6 +46,17 @@ public sealed class ReadRecordBatchesTests : IDisposable
     }
 
     [Fact]
+    public async Task ReadRecordBatchesAsync_CurrentIsAskedForWithoutABatch_IsEmptyAndTheNextIsWhole()
+    {
+        await using IAsyncEnumerator<RecordBatch<string>> batches = new TestPipeReader(Records("a", "b"))
+            .ReadRecordBatchesAsync<string>(TryTake, cancellationToken: _stop).GetAsyncEnumerator(_stop);
+        Assert.Equal(0, batches.Current.Count);
+        Assert.True(await batches.MoveNextAsync());
+        Assert.Equal(2, batches.Current.Count);
+        Assert.Equal(["a", "b"], TextsOf(batches.Current));
+    }
+
+    [Fact]
     public void ReadRecordBatchesAsync_AnyRecordsCutAnywhere_GivesThemAndTheirOffsets()
         => Prop.ForAll(
             Gen.ListOf(Gen.Choose(0, MaxText)).ToArbitrary(), Gen.Choose(1, 700).ToArbitrary(), Gen.Choose(0, 2).ToArbitrary(),
