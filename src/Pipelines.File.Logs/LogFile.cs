@@ -11,7 +11,7 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     // What IsAsBefore has seen. Owned by the search.
     private (long Offset, ulong Hash) _before;
 
-    // What the tail has read, as it was found in the file last: the offset behind it, and its last bytes. The lock guards it.
+    // What the tail has read: the offset behind it, and its last bytes. The lock guards it.
     private readonly Lock _reading = new();
     private (long Offset, int Length, uint Hash) _read;
 
@@ -162,13 +162,16 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     internal bool Holds(long offset, ReadOnlySpan<byte> last)
     {
         Span<byte> now = stackalloc byte[LogContent.MaxKnown];
-        bool isHeld = now[..LogContent.Read(Handle, Name.Path, offset - last.Length, now[..last.Length])].SequenceEqual(last);
+        return now[..LogContent.Read(Handle, Name.Path, offset - last.Length, now[..last.Length])].SequenceEqual(last);
+    }
+
+    /// <summary>The tail has read up to an offset, before which the file held these bytes.</summary>
+    internal void SetRead(long offset, ReadOnlySpan<byte> last)
+    {
         lock (_reading)
         {
-            _read = isHeld ? (offset, last.Length, LogContent.HashOfBeginning(last)) : _read;
+            _read = Name.IsCompressed ? default : (offset, last.Length, LogContent.HashOfBeginning(last));
         }
-
-        return isHeld;
     }
 
     /// <summary>The end of the hole at an offset (lseek(2)); the offset if there is none, or the system does not tell.</summary>

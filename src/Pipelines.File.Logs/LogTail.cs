@@ -275,6 +275,7 @@ internal sealed class LogTail : IDisposable
             if (!_isCut && !bytes.IsEmpty)
             {
                 _buffer.Append(bytes);
+                file.SetRead(_buffer.End, _buffer.Last);
                 if (_buffer.End > file.Name.Length)
                 {
                     Volatile.Write(ref _grownAt, _options.TimeProvider.GetTimestamp());
