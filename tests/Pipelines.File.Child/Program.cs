@@ -12,8 +12,6 @@ using Pipelines.File.Threading;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
-// forever FOLDER                      replaces FOLDER/file and appends to FOLDER/journal by turns, and says what is done, until it is
-//                                     killed
 // journal FOLDER PRODUCERS [RETAIN]  appends to a journal with several producers, and says what is acknowledged, until it is killed;
 //                                    retains so many bytes, or with "age" nothing
 // journalturns FOLDER PRODUCER       opens a journal when nobody has it, appends and closes it, in a loop until it is killed
@@ -60,7 +58,6 @@ try
         "replacenew" => await WriteAsync(
             args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
             new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
-        "forever" => await GoOnAsync(args[1]),
         "buffer" => await BufferAsync(args[1]),
         "journal" => await JournalCommands.AppendAsync(
             args[1], int.Parse(args[2], CultureInfo.InvariantCulture), args.Length > 3 ? args[3] : null),
@@ -304,23 +301,6 @@ static async Task<int> LinesAsync(FilePipeWriter writer, string text, int count,
 
     await writer.CompleteAsync();
     return 0;
-}
-
-static async Task<int> GoOnAsync(string folder)
-{
-    string path = Path.Combine(folder, "file");
-    await using Journal journal = await Journal.OpenAsync(Path.Combine(folder, "journal"));
-    int first = (int)journal.NextSequence;
-    Console.WriteLine($"recovered {first}");
-    for (int number = first; ; number++)
-    {
-        FilePipeWriter writer = FilePipeWriter.Create(path, new FilePipeWriterOptions { Replace = true });
-        await writer.WriteAsync(Pattern.Version(number));
-        await writer.CompleteAsync();
-        Console.WriteLine($"replaced {number}");
-        await journal.AppendAsync(Pattern.Version(number));
-        Console.WriteLine($"appended {number}");
-    }
 }
 
 static async Task<int> ReadAsync(string path, int bufferSize, FileCaching caching = FileCaching.Keep)

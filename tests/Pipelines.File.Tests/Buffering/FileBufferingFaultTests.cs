@@ -1,21 +1,10 @@
-using System.Buffers;
 using System.Diagnostics;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
 /// <summary>A pipe whose file cannot be made, or not be written.</summary>
-public sealed class FileBufferingFaultTests : IDisposable
+public sealed class FileBufferingFaultTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Theory]
     [InlineData(1)]
     [InlineData(2)]
@@ -27,7 +16,7 @@ public sealed class FileBufferingFaultTests : IDisposable
         FileBufferingPipe pipe = new(new() { Folder = _folder.Path }, calls);
         PipeReader during = pipe.OpenReader();
         ArrayBufferWriter<byte> seen = new();
-        Task reading = Task.Run(() => ReadAllAsync(during, seen), _stop);
+        Task reading = Task.Run(() => PatternFile.ReadAllAsync(during, seen), _stop);
         IOException e = await Assert.ThrowsAsync<IOException>(() => WriteAsync(pipe, 10_000_000));
         Assert.Contains(_folder.Path, e.Message, StringComparison.Ordinal);
         Assert.Equal(Libc.ENOSPC, e.HResult);
@@ -37,7 +26,7 @@ public sealed class FileBufferingFaultTests : IDisposable
         Assert.Equal(pipe.Length, seen.WrittenCount);
         PipeReader later = pipe.OpenReader();
         ArrayBufferWriter<byte> rest = new();
-        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => ReadAllAsync(later, rest)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => PatternFile.ReadAllAsync(later, rest)));
         Assert.Equal(-1, Pattern.FirstDifference(rest.WrittenSpan));
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => pipe.AsStream().CopyToAsync(Stream.Null, _stop)));
         await pipe.DisposeAsync();
@@ -53,7 +42,7 @@ public sealed class FileBufferingFaultTests : IDisposable
         await WriteAsync(pipe, 1_000_000);
         await pipe.Writer.CompleteAsync();
         ArrayBufferWriter<byte> read = new();
-        await ReadAllAsync(pipe.Reader, read);
+        await PatternFile.ReadAllAsync(pipe.Reader, read);
         Assert.Equal(1_000_000, read.WrittenCount);
         Assert.Equal(-1, Pattern.FirstDifference(read.WrittenSpan));
     }
@@ -135,31 +124,6 @@ public sealed class FileBufferingFaultTests : IDisposable
     }
 
     [Fact]
-    public async Task TmpfsIsFull_IsAClearErrorAndLeavesNothing()
-    {
-        ChildProcess.SkipUnlessLinux("mount", "umount");
-        string mount = _folder.File("small");
-        Directory.CreateDirectory(mount);
-        (int status, _, string error) = await ChildProcess.RunAsync($"mount -t tmpfs -o size=256k tmpfs '{mount}'");
-        Assert.SkipUnless(status == 0, $"A tmpfs cannot be mounted here: {error}");
-        try
-        {
-            FileBufferingPipe pipe = new(new() { Folder = mount });
-            IOException e = await Assert.ThrowsAsync<IOException>(() => WriteAsync(pipe, 10_000_000));
-            Assert.Equal(Libc.ENOSPC, e.HResult);
-            await Assert.ThrowsAsync<IOException>(() => ReadAllAsync(pipe.Reader, new ArrayBufferWriter<byte>()));
-            await pipe.DisposeAsync();
-            Assert.Empty(Directory.EnumerateFileSystemEntries(mount));
-            Assert.Equal(0, OpenHandles.Below(mount));
-        }
-        finally
-        {
-            (status, _, error) = await ChildProcess.RunAsync($"umount '{mount}'");
-            Assert.True(status == 0, error);
-        }
-    }
-
-    [Fact]
     public async Task SaveAsync_AnotherFileSystem_CopiesAndKeepsTheRules()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux() && Directory.Exists("/dev/shm"), "There is no other file system.");
@@ -201,7 +165,7 @@ public sealed class FileBufferingFaultTests : IDisposable
         }
 
         ArrayBufferWriter<byte> read = new();
-        await Assert.ThrowsAsync<EndOfStreamException>(() => ReadAllAsync(pipe.Reader, read));
+        await Assert.ThrowsAsync<EndOfStreamException>(() => PatternFile.ReadAllAsync(pipe.Reader, read));
         Assert.Equal(-1, Pattern.FirstDifference(read.WrittenSpan));
         Assert.InRange(read.WrittenCount, 0, 100_000);
         await Assert.ThrowsAsync<EndOfStreamException>(() => pipe.AsStream().CopyToAsync(Stream.Null, _stop));
@@ -329,27 +293,11 @@ public sealed class FileBufferingFaultTests : IDisposable
         }
     }
 
-    private async Task<ArrayBufferWriter<byte>> ReadAllAsync(PipeReader reader)
+    private static async Task<ArrayBufferWriter<byte>> ReadAllAsync(PipeReader reader)
     {
         ArrayBufferWriter<byte> read = new();
-        await ReadAllAsync(reader, read);
+        await PatternFile.ReadAllAsync(reader, read);
         return read;
-    }
-
-    private async Task ReadAllAsync(PipeReader reader, ArrayBufferWriter<byte> read)
-    {
-        ReadResult result;
-        do
-        {
-            result = await reader.ReadAsync(_stop);
-            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
-            {
-                read.Write(memory.Span);
-            }
-
-            reader.AdvanceTo(result.Buffer.End);
-        }
-        while (!result.IsCompleted);
     }
 
     private sealed unsafe class FaultyCalls : UnixCalls

@@ -1,9 +1,5 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using FilePipelines.Child;
 using FsCheck;
 using FsCheck.Fluent;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 

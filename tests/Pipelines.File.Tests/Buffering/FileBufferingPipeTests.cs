@@ -1,20 +1,9 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>A pipe that goes on in a file: what its writer, its readers and its streams see.</summary>
-public sealed class FileBufferingPipeTests : IDisposable
+public sealed class FileBufferingPipeTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public static TheoryData<int> Lengths => [0, 1, 4096, 65_536, 65_537, 200_000, 3_000_003];
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [MemberData(nameof(Lengths))]
@@ -98,7 +87,7 @@ public sealed class FileBufferingPipeTests : IDisposable
         foreach (PipeReader reader in new[] { pipe.Reader, pipe.OpenReader(0), pipe.OpenReader(length / 2) })
         {
             ArrayBufferWriter<byte> read = new();
-            await Assert.ThrowsAsync<InvalidDataException>(() => ReadAllAsync(reader, read));
+            await Assert.ThrowsAsync<InvalidDataException>(() => PatternFile.ReadAllAsync(reader, read));
             Assert.Equal(content[^read.WrittenCount..], read.WrittenSpan.ToArray());
             Assert.True(read.WrittenCount >= length / 2);
         }
@@ -106,22 +95,6 @@ public sealed class FileBufferingPipeTests : IDisposable
         using MemoryStream copy = new();
         await Assert.ThrowsAsync<InvalidDataException>(() => pipe.AsStream().CopyToAsync(copy, _stop));
         await Assert.ThrowsAsync<InvalidDataException>(async () => await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop));
-    }
-
-    [Fact]
-    public async Task MaxLength_OneByteMore_EndsWriterAndReaders()
-    {
-        await using FileBufferingPipe pipe = new(new() { MaxLength = 5, Folder = _folder.Path });
-        await pipe.Writer.WriteAsync(new byte[5], _stop);
-        BufferTooLongException e = await Assert.ThrowsAsync<BufferTooLongException>(
-            async () => await pipe.Writer.WriteAsync(new byte[1], _stop));
-        Assert.Equal(5, e.MaxLength);
-        Assert.Contains("5 bytes", e.Message, StringComparison.Ordinal);
-        await Assert.ThrowsAsync<BufferTooLongException>(async () => await pipe.Writer.FlushAsync(_stop));
-        ArrayBufferWriter<byte> read = new();
-        await Assert.ThrowsAsync<BufferTooLongException>(() => ReadAllAsync(pipe.Reader, read));
-        Assert.Equal(5, read.WrittenCount);
-        await Assert.ThrowsAsync<BufferTooLongException>(async () => await pipe.Writer.CompleteAsync());
     }
 
     [Theory]
@@ -134,10 +107,11 @@ public sealed class FileBufferingPipeTests : IDisposable
         {
             await using FileBufferingPipe pipe = new(new() { Folder = _folder.Path, MaxLength = most, MemoryThreshold = threshold });
             Exception? e = await Record.ExceptionAsync(async () => await WriteAsync(pipe, Pattern.Bytes(most + more), 10_000));
-            Assert.Equal(more > 0, e is BufferTooLongException);
+            Assert.Equal(more > 0, e is BufferTooLongException tooLong && tooLong.MaxLength == most
+                && e.Message.Contains($"{most} byte", StringComparison.Ordinal));
             Assert.Equal(e, await Record.ExceptionAsync(async () => await pipe.Writer.CompleteAsync()));
             ArrayBufferWriter<byte> read = new();
-            Assert.Equal(e, await Record.ExceptionAsync(() => ReadAllAsync(pipe.Reader, read)));
+            Assert.Equal(e, await Record.ExceptionAsync(() => PatternFile.ReadAllAsync(pipe.Reader, read)));
             Assert.Equal(Pattern.Bytes((int)pipe.Length), read.WrittenSpan.ToArray());
         }
     }
@@ -184,7 +158,7 @@ public sealed class FileBufferingPipeTests : IDisposable
         Assert.Contains(missing, e.Message, StringComparison.Ordinal);
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await pipe.Writer.CompleteAsync()));
         ArrayBufferWriter<byte> read = new();
-        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => ReadAllAsync(pipe.Reader, read)));
+        Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => PatternFile.ReadAllAsync(pipe.Reader, read)));
         Assert.Equal(65_536, read.WrittenCount);
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(() => pipe.AsStream().CopyToAsync(Stream.Null, _stop)));
         await pipe.DisposeAsync();
@@ -212,7 +186,7 @@ public sealed class FileBufferingPipeTests : IDisposable
         foreach (PipeReader reader in new[] { oracle.Reader, pipe.Reader })
         {
             ArrayBufferWriter<byte> read = new();
-            Task reading = ReadAllAsync(reader, read);
+            Task reading = PatternFile.ReadAllAsync(reader, read);
             Assert.Equal(fails ? "first" : null, (await Record.ExceptionAsync(() => reading))?.Message);
             Assert.True(fails || read.WrittenCount == length);
         }
@@ -239,30 +213,6 @@ public sealed class FileBufferingPipeTests : IDisposable
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await pipe.SaveAsync(_folder.File("f"), cancellationToken: _stop));
         await pipe.Reader.CompleteAsync();
         Assert.True((await pipe.Writer.WriteAsync(content, _stop)).IsCompleted);
-    }
-
-    [Fact]
-    public async Task CancelPendingRead_AndTheToken_LoseNothing()
-    {
-        await using FileBufferingPipe pipe = new(Options());
-        Task<ReadResult> read = pipe.Reader.ReadAsync(_stop).AsTask();
-        pipe.Reader.CancelPendingRead();
-        Assert.True((await read).IsCanceled);
-        using CancellationTokenSource source = new();
-        read = pipe.Reader.ReadAsync(source.Token).AsTask();
-        await source.CancelAsync();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read);
-        byte[] content = Pattern.Bytes(300_000);
-        await WriteAsync(pipe, content, 300_000);
-        await pipe.Writer.CompleteAsync();
-        pipe.Reader.CancelPendingRead();
-        Assert.True((await pipe.Reader.ReadAsync(_stop)).IsCanceled);
-        PipeReader reader = pipe.OpenReader();
-        reader.CancelPendingRead();
-        ReadResult canceled = await reader.ReadAsync(_stop);
-        Assert.True(canceled.IsCanceled);
-        reader.AdvanceTo(canceled.Buffer.Start);
-        Assert.Equal(content, await ReadAllAsync(reader));
     }
 
     [Theory]
@@ -471,30 +421,12 @@ public sealed class FileBufferingPipeTests : IDisposable
         }
     }
 
-    private async Task<byte[]> ReadAllAsync(PipeReader reader)
+    private static async Task<byte[]> ReadAllAsync(PipeReader reader)
     {
         ArrayBufferWriter<byte> read = new();
-        await ReadAllAsync(reader, read);
+        await PatternFile.ReadAllAsync(reader, read);
         await reader.CompleteAsync();
         return read.WrittenSpan.ToArray();
-    }
-
-    private async Task ReadAllAsync(PipeReader reader, ArrayBufferWriter<byte> read)
-    {
-        while (true)
-        {
-            ReadResult result = await reader.ReadAsync(_stop);
-            foreach (ReadOnlyMemory<byte> memory in result.Buffer)
-            {
-                read.Write(memory.Span);
-            }
-
-            reader.AdvanceTo(result.Buffer.End);
-            if (result.IsCompleted)
-            {
-                return;
-            }
-        }
     }
 
     private sealed class PieceCounter : MemoryStream

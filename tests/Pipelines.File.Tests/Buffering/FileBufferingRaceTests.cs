@@ -1,20 +1,12 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>The writer, the readers and those who may call at any moment, on threads of their own.</summary>
-public sealed class FileBufferingRaceTests : IDisposable
+public sealed class FileBufferingRaceTests : FileTests
 {
     private static readonly string[] s_calls =
     [
         "read", "flush", "cancel read", "cancel flush", "complete reader", "complete writer", "dispose", "stream", "open", "token", "save",
     ];
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public static TheoryData<string, string> Pairs
     {
@@ -37,8 +29,6 @@ public sealed class FileBufferingRaceTests : IDisposable
             return pairs;
         }
     }
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [MemberData(nameof(Pairs))]

@@ -1,6 +1,3 @@
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
 using Pipelines.File.Writing;
 
 namespace FilePipelines.Tests;
@@ -63,8 +60,7 @@ public sealed class LostByteTests
 
         RecordedCalls calls = new();
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = FlushGuarantee.Durable }, calls);
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10));
         Assert.Equal(order, calls.Order[^order.Length..]);
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
     }
@@ -83,8 +79,7 @@ public sealed class LostByteTests
             i => new ScriptedCalls { Inline = writes }.Write(disk.PathOf($"{i}"), new() { FlushGuarantee = guarantee }))];
         foreach (FilePipeWriter writer in writers)
         {
-            Pattern.Fill(writer.GetSpan(100)[..100], 0);
-            writer.Advance(100);
+            writer.Put(100);
         }
 
         Task[] ends = [];

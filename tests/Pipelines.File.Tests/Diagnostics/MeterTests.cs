@@ -1,7 +1,6 @@
 using System.Collections.Concurrent;
 using System.Diagnostics;
 using System.Diagnostics.Metrics;
-using Pipelines.File;
 using Pipelines.File.Diagnostics;
 
 namespace FilePipelines.Tests;

@@ -1,9 +1,7 @@
 using System.Diagnostics;
-using System.IO.Pipelines;
 using System.Text;
 using FsCheck;
 using FsCheck.Fluent;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 

@@ -1,23 +1,13 @@
-using System.Buffers;
 using System.Diagnostics;
-using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
 using Pipelines.File.Growing;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
 /// <summary>A followed file under callers, names and file systems that are not kind to it.</summary>
 [Collection("whole process")]
-public sealed class FollowRudeTests : IDisposable
+public sealed class FollowRudeTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task ReadAsync_ManyShortFollowers_EachHasAWatch()
     {
@@ -241,6 +231,7 @@ public sealed class FollowRudeTests : IDisposable
         Assert.False(waiting.IsCompleted);
         file.Append("one");
         Assert.Equal(3, (await GrowingFile.Bounded(waiting)).Buffer.Length);
+        Assert.Equal(0, reader.Length);
     }
 
     [Theory]
@@ -267,39 +258,16 @@ public sealed class FollowRudeTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadAsync_AThousandReadersOfOneFile_EachGetsEverything()
-    {
-        using GrowingFile file = new(_folder.File("log"), "one\n");
-        FilePipeReader[] readers = [.. Enumerable.Range(0, 1000).Select(_ => file.Follow(offset: 4))];
-        for (int i = 0; i < 5; i++)
-        {
-            Task<ReadResult>[] waiting = [.. readers.Select(reader => reader.ReadAsync(_stop).AsTask())];
-            file.Append("two\n");
-            for (int j = 0; j < readers.Length; j++)
-            {
-                ReadResult result = await GrowingFile.Bounded(waiting[j]);
-                Assert.Equal(4, result.Buffer.Length);
-                readers[j].AdvanceTo(result.Buffer.End);
-            }
-        }
-
-        foreach (FilePipeReader reader in readers)
-        {
-            await reader.CompleteAsync();
-        }
-    }
-
-    [Fact]
     public async Task CopyToAsync_MuchComesAfterTheEnd_IsCopiedInLargeSteps()
     {
         const int Length = 8 * 1024 * 1024;
         using GrowingFile file = new(_folder.File("log"), "one\n");
         await using FilePipeReader reader = file.Follow();
-        CountingWriter destination = new();
+        WatchedWriter destination = new();
         Task copying = reader.CopyToAsync(destination, _stop);
-        await Eventually.TrueAsync(() => destination.Bytes == 4);
+        await Eventually.TrueAsync(() => destination.Length == 4);
         file.Append(new string('x', Length));
-        await Eventually.TrueAsync(() => destination.Bytes == 4 + Length);
+        await Eventually.TrueAsync(() => destination.Length == 4 + Length);
         File.Move(file.Path, file.Path + ".1");
         await GrowingFile.Bounded(copying);
 
@@ -368,34 +336,4 @@ public sealed class FollowRudeTests : IDisposable
 
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_watch")]
     private static extern ref FileWatch? WatchOf(FollowedFile file);
-
-    private sealed class CountingWriter : PipeWriter
-    {
-        private readonly byte[] _memory = new byte[64 * 1024];
-        private long _bytes;
-
-        public long Bytes => Volatile.Read(ref _bytes);
-
-        public int Flushes { get; private set; }
-
-        public override Memory<byte> GetMemory(int sizeHint = 0) => _memory;
-
-        public override Span<byte> GetSpan(int sizeHint = 0) => _memory;
-
-        public override void Advance(int bytes) => Volatile.Write(ref _bytes, _bytes + bytes);
-
-        public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
-        {
-            Flushes++;
-            return default;
-        }
-
-        public override void CancelPendingFlush()
-        {
-        }
-
-        public override void Complete(Exception? exception = null)
-        {
-        }
-    }
 }

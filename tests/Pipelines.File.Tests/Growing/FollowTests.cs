@@ -1,24 +1,15 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using System.Runtime.InteropServices;
 using System.Text;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
 using Pipelines.File.Growing;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
 /// <summary>A reader that waits at the end of its file: what it gives, when it completes, and that nothing of it is left.</summary>
 [Collection("whole process")]
-public sealed class FollowTests : IDisposable
+public sealed class FollowTests : FileTests
 {
     /// <summary>Within this time after a rotation a test appends what is to be given. A busy machine may stop it in between.</summary>
     private static readonly TimeSpan s_grace = TimeSpan.FromSeconds(1);
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     /// <summary>How a file loses its name.</summary>
     public enum Rotation
@@ -37,7 +28,8 @@ public sealed class FollowTests : IDisposable
         Truncate,
     }
 
-    public void Dispose() => _folder.Dispose();
+    /// <summary>Every rotation, asleep and awake, with and without bytes that are unread.</summary>
+    public static MatrixTheoryData<Rotation, bool, bool> Rotations { get; } = new(Enum.GetValues<Rotation>(), [false, true], [false, true]);
 
     [Theory]
     [InlineData(0)]
@@ -120,25 +112,6 @@ public sealed class FollowTests : IDisposable
         await Assert.ThrowsAsync<ArgumentException>("WaitForFile", async () => await FilePipeReader.OpenAsync(path, alone, _stop));
     }
 
-    [Fact]
-    public async Task ReadAsync_DeletedFileWhoseLengthTheSystemDoesNotTell_Completes()
-    {
-        // So do file systems of FUSE and 9P. The handle leads to no file, and the script answers the reads.
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only.");
-        string path = _folder.File("file", "1"u8.ToArray());
-        using SafeFileHandle opened = File.OpenHandle(path);
-        using SafeFileHandle untold = new(int.MaxValue, ownsHandle: false);
-        ScriptedCalls calls = new() { OnReadNoWait = static _ => 0, OnRead = static _ => 0 };
-        UnixFile file = new(untold, path, FileProperties.Of(opened, path) with { FileSystem = 0x65735546 }, calls);
-        FilePipeReader reader = FilePipeReader.Create(file, GrowingFile.Options(), leaveOpen: true, isOpenedByPath: true);
-        Task<ReadResult> reading = reader.ReadAsync(_stop).AsTask();
-        await Task.Delay(100, _stop);
-        Assert.False(reading.IsCompleted);
-        File.Delete(path);
-        Assert.True((await GrowingFile.Bounded(reading)).IsCompleted);
-        await reader.CompleteAsync();
-    }
-
     /// <summary>Its bytes there are not those that follow what was read.</summary>
     [Fact]
     public async Task ReadAsync_TruncatedFileThatGrowsPastTheOffsetAfterTheLook_CompletesWithoutItsBytes()
@@ -176,20 +149,8 @@ public sealed class FollowTests : IDisposable
         Assert.Equal(FileShare.Read, new FilePipeReaderOptions().Share);
     }
 
-    [Fact]
-    public async Task ReadAsync_EmptyFileThatGrows_GivesWhatWasAppended()
-    {
-        using GrowingFile file = new(_folder.File("log"));
-        await using FilePipeReader reader = file.Follow();
-        Task<ReadResult> waiting = await GrowingFile.WaitAtEndAsync(reader);
-        file.Append("first");
-        ReadResult result = await GrowingFile.Bounded(waiting);
-        Assert.Equal("first", Encoding.UTF8.GetString(result.Buffer));
-        Assert.Equal(0, reader.Length);
-    }
-
     [Theory]
-    [CombinatorialRotations]
+    [MemberData(nameof(Rotations))]
     public async Task ReadAsync_FileIsRotated_CompletesAfterEveryByte(Rotation rotation, bool isAsleep, bool hasUnread)
     {
         using GrowingFile file = new(_folder.File("log"), "one\n");
@@ -249,23 +210,6 @@ public sealed class FollowTests : IDisposable
 
             Assert.Equal("more\nmore\nmore\nmore\nmore\n", await rest);
         }));
-    }
-
-    [Fact]
-    public async Task ReadAsync_WriterHasMovedOn_CompletesAfterTheLastByteOfTheOldFile()
-    {
-        using GrowingFile file = new(_folder.File("log"), "one\n");
-        await using FilePipeReader reader = FilePipeReader.Create(file.Path, new() { Follow = true, FollowInterval = s_grace });
-        await GrowingFile.ExpectAsync(reader, "one\n");
-        Task<string> rest = GrowingFile.ReadToEndAsync(reader);
-        File.Move(file.Path, file.Path + ".1");
-        file.Append("two\n");
-        file.Reopen();
-        file.Append("three\n");
-        Assert.Equal("two\n", await rest);
-        await using FilePipeReader next = file.Follow();
-        await GrowingFile.ExpectAsync(next, "three\n");
-        Assert.NotEqual(reader.Identity, next.Identity);
     }
 
     [Fact]
@@ -347,21 +291,6 @@ public sealed class FollowTests : IDisposable
     }
 
     [Fact]
-    public async Task ReadAsync_AfterACut_TheNextReaderBeginsAnew()
-    {
-        using GrowingFile file = new(_folder.File("log"), "one\ntwo\n");
-        await using FilePipeReader reader = file.Follow();
-        await GrowingFile.ExpectAsync(reader, "one\ntwo\n");
-        Task<string> rest = GrowingFile.ReadToEndAsync(reader);
-        file.Cut(0);
-        file.Append("new\n");
-        Assert.Equal("", await rest);
-        await using FilePipeReader next = file.Follow();
-        Assert.Equal(reader.Identity, next.Identity);
-        await GrowingFile.ExpectAsync(next, "new\n");
-    }
-
-    [Fact]
     public async Task ReadAsync_OffsetIsBehindTheEnd_CompletesAtOnce()
     {
         using GrowingFile file = new(_folder.File("log"), "short");
@@ -382,30 +311,11 @@ public sealed class FollowTests : IDisposable
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(100)]
-    public async Task CancelPendingRead_AtTheEnd_ReturnsAtOnceAndLosesNothing(long readAhead)
-    {
-        using GrowingFile file = new(_folder.File("log"), "one\n");
-        await using FilePipeReader reader = file.Follow(readAhead: readAhead);
-        await GrowingFile.ExpectAsync(reader, "one\n");
-        for (int i = 0; i < 20; i++)
-        {
-            Task<ReadResult> waiting = i % 4 == 0 ? await GrowingFile.WaitAtEndAsync(reader) : reader.ReadAsync(_stop).AsTask();
-            reader.CancelPendingRead();
-            ReadResult result = await GrowingFile.Bounded(waiting);
-            Assert.True(result.IsCanceled);
-            Assert.False(result.IsCompleted);
-            reader.AdvanceTo(result.Buffer.Start);
-            file.Append($"{i}\n");
-            await GrowingFile.ExpectAsync(reader, $"{i}\n");
-        }
-    }
-
-    [Theory]
-    [InlineData(0)]
-    [InlineData(100)]
-    public async Task ReadAsync_TokenIsCanceledAtTheEnd_ThrowsAndLosesNothing(long readAhead)
+    [InlineData(0, false)]
+    [InlineData(100, false)]
+    [InlineData(0, true)]
+    [InlineData(100, true)]
+    public async Task ReadAsync_CanceledAtTheEnd_EndsAtOnceAndLosesNothing(long readAhead, bool byToken)
     {
         using GrowingFile file = new(_folder.File("log"), "one\n");
         await using FilePipeReader reader = file.Follow(readAhead: readAhead);
@@ -416,8 +326,19 @@ public sealed class FollowTests : IDisposable
             Task<ReadResult> waiting = i % 4 == 0
                 ? await GrowingFile.WaitAtEndUntilAsync(reader, source.Token)
                 : reader.ReadAsync(source.Token).AsTask();
-            await source.CancelAsync();
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => GrowingFile.Bounded(waiting));
+            if (byToken)
+            {
+                await source.CancelAsync();
+                await Assert.ThrowsAnyAsync<OperationCanceledException>(() => GrowingFile.Bounded(waiting));
+            }
+            else
+            {
+                reader.CancelPendingRead();
+                ReadResult result = await GrowingFile.Bounded(waiting);
+                Assert.True(result.IsCanceled && !result.IsCompleted);
+                reader.AdvanceTo(result.Buffer.Start);
+            }
+
             file.Append($"{i}\n");
             await GrowingFile.ExpectAsync(reader, $"{i}\n");
         }
@@ -498,39 +419,6 @@ public sealed class FollowTests : IDisposable
         await GrowingFile.ExpectAsync(reader, "four\n");
         await writer.CompleteAsync();
         Assert.Equal("one\ntwo\nthree\n", await File.ReadAllTextAsync(destination, _stop));
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_FileGrows_GivesWholeLines()
-    {
-        using GrowingFile file = new(_folder.File("log"), "one\ntw");
-        List<string> lines = [];
-        Task reading = Task.Run(
-            async () =>
-            {
-                await foreach (ReadOnlySequence<byte> line in file.Follow().ReadLineSequencesAsync(cancellationToken: _stop))
-                {
-                    lock (lines)
-                    {
-                        lines.Add(Encoding.UTF8.GetString(line));
-                    }
-                }
-            },
-            _stop);
-        await Eventually.TrueAsync(() => Count() == 1);
-        file.Append("o\nthree");
-        await Eventually.TrueAsync(() => Count() == 2);
-        File.Move(file.Path, file.Path + ".1");
-        await GrowingFile.Bounded(reading);
-        Assert.Equal(["one", "two", "three"], lines);
-
-        int Count()
-        {
-            lock (lines)
-            {
-                return lines.Count;
-            }
-        }
     }
 
     [Fact]
@@ -891,18 +779,5 @@ public sealed class FollowTests : IDisposable
                 file.Cut(0);
                 break;
         }
-    }
-
-    /// <summary>Every rotation, asleep and awake, with and without bytes that are unread.</summary>
-    [AttributeUsage(AttributeTargets.Method)]
-    private sealed class CombinatorialRotationsAttribute : Xunit.v3.DataAttribute
-    {
-        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(
-            System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
-            => new([.. from rotation in Enum.GetValues<Rotation>()
-                       from bits in Enumerable.Range(0, 4)
-                       select new TheoryDataRow(rotation, (bits & 1) != 0, (bits & 2) != 0)]);
-
-        public override bool SupportsDiscoveryEnumeration() => true;
     }
 }

@@ -1,18 +1,13 @@
 using System.Collections.Concurrent;
-using System.IO.Pipelines;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
 /// <summary>No code of a caller's runs on the threads that watch and look at followed files, or that wait.</summary>
-public sealed class FollowThreadTests : IDisposable
+public sealed class FollowThreadTests : FileTests
 {
     private const int Waits = 20;
 
-    private readonly TempFolder _folder = new();
     private readonly ConcurrentBag<string> _offenders = [];
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData(0, 86_400_000)]
@@ -47,7 +42,7 @@ public sealed class FollowThreadTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux() || interval < 1000, "Only Linux tells of growth between two looks.");
         using GrowingFile file = new(_folder.File("log"), "one\n");
         AsyncLocal<string> local = new(_ => CheckThread()) { Value = "the caller's" };
-        WatchedWriter destination = new(CheckThread);
+        WatchedWriter destination = new() { OnCall = CheckThread };
         FilePipeReader reader = FilePipeReader.Create(file.Path, Options(0, interval, pool: null));
         Task copying = reader.CopyToAsync(destination, TestContext.Current.CancellationToken);
         for (int i = 1; i <= Waits; i++)
@@ -73,42 +68,6 @@ public sealed class FollowThreadTests : IDisposable
         if (Thread.CurrentThread.Name?.StartsWith("Pipelines.File", StringComparison.Ordinal) == true)
         {
             _offenders.Add($"{Thread.CurrentThread.Name}: {Environment.StackTrace}");
-        }
-    }
-
-    private sealed class WatchedWriter(Action onCall) : PipeWriter
-    {
-        private readonly byte[] _memory = new byte[65536];
-        private int _length;
-
-        public int Length => Volatile.Read(ref _length);
-
-        public override void Advance(int bytes)
-        {
-            onCall();
-            Interlocked.Add(ref _length, bytes);
-        }
-
-        public override Memory<byte> GetMemory(int sizeHint = 0)
-        {
-            onCall();
-            return _memory;
-        }
-
-        public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
-
-        public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
-        {
-            onCall();
-            return default;
-        }
-
-        public override void CancelPendingFlush()
-        {
-        }
-
-        public override void Complete(Exception? exception = null)
-        {
         }
     }
 }

@@ -1,24 +1,13 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary><see cref="FileCaching.DropBehind"/>: which calls are made for it, and what is in the page cache afterwards.</summary>
-public sealed class CachingTests : IDisposable
+public sealed class CachingTests : FileTests
 {
     private const int Step = (int)PagesBehind.Step;
     private const int MiB = 1024 * 1024;
 
     private static readonly FilePipeReaderOptions s_reading = new() { Caching = FileCaching.DropBehind };
     private static readonly FilePipeWriterOptions s_writing = new() { Caching = FileCaching.DropBehind };
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public void Caching_ValueThatIsNone_Throws()

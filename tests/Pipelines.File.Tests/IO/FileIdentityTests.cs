@@ -1,14 +1,9 @@
 using System.Globalization;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
-public sealed class FileIdentityTests : IDisposable
+public sealed class FileIdentityTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public void Identity_OfAFileUnderAnotherName_IsTheSame()
     {

@@ -1,17 +1,10 @@
 using System.Diagnostics;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
-public sealed class FileLockTests : IDisposable
+public sealed class FileLockTests : FileTests
 {
     private const int ErrnoOfHeld = 11;
-
-    private readonly TempFolder _folder = new();
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public void TryAcquire_Twice_OneHasItUntilItIsDisposed()

@@ -1,14 +1,7 @@
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
-public sealed class FileStatusTests : IDisposable
+public sealed class FileStatusTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public void OfName_FileFolderAndNothing_TellsThem()
     {

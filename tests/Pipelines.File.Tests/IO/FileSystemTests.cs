@@ -1,22 +1,15 @@
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Lines;
 
 namespace FilePipelines.Tests;
 
 /// <summary>What differs from one file system to another.</summary>
-public sealed class FileSystemTests : IDisposable
+public sealed class FileSystemTests : FileTests
 {
     private const string Mounts = """
         22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
         30 22 0:26 / /mnt/share\040with\040space rw,relatime - 9p share rw,trans=virtio
         31 22 0:27 / /tmp rw shared:2 master:3 - tmpfs tmpfs rw
         """;
-
-    private readonly TempFolder _folder = new();
-
-    public void Dispose() => _folder.Dispose();
 
     /// <summary>9p answers statfs(2) with the type of the host's file system.</summary>
     [Theory]
@@ -77,27 +70,14 @@ public sealed class FileSystemTests : IDisposable
         Assert.Equal(expected, ReadOpening.TakesLock(share, fileSystem));
     }
 
-    [Theory]
-    [InlineData("", false)]
-    [InlineData("DOTNET_SYSTEM_IO_DISABLEFILELOCKING=0", false)]
-    [InlineData("DOTNET_SYSTEM_IO_DISABLEFILELOCKING=1", true)]
-    [InlineData("DOTNET_SYSTEM_IO_DISABLEFILELOCKING=True", true)]
-    public async Task Create_OfAFileThatSomebodyHasAlone_IsRefusedUnlessTheRuntimesLocksAreOff(string setting, bool isRead)
-    {
-        ChildProcess.SkipUnlessLinux("dotnet");
-        string path = _folder.File("f", []);
-        using SafeFileHandle alone = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.None);
-        (int status, string output, string error) = await ChildProcess.RunAsync(
-            $"exec env {setting} {ChildProcess.Command("read", path, "512")}");
-        Assert.True(isRead == (status == 0), output + error);
-    }
-
     /// <summary>The runtime asks its switch where the variable says neither yes nor no.</summary>
     [Theory]
     [InlineData("1", false, true)]
+    [InlineData("True", false, true)]
     [InlineData("0", true, false)]
     [InlineData("false", true, false)]
     [InlineData("", true, true)]
+    [InlineData("", false, false)]
     [InlineData("off", true, true)]
     [InlineData("off", false, false)]
     public async Task Create_OfAFileThatSomebodyHasAlone_AsksTheRuntimesSwitchLast(string variable, bool isOff, bool isRead)

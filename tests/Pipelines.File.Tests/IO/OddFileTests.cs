@@ -1,20 +1,11 @@
-using System.IO.Pipelines;
 using System.Runtime.InteropServices;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Files that behave unlike a file on a disk.</summary>
-public sealed partial class OddFileTests : IDisposable
+public sealed partial class OddFileTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public OddFileTests() => ChildProcess.SkipUnlessLinux();
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public void Create_DirectHandle_IsRefusedWithWhatToDo()
@@ -52,8 +43,7 @@ public sealed partial class OddFileTests : IDisposable
         // The first kilobyte is for a boot loader: ext4 does not use it.
         using LoopDisk disk = LoopDisk.Make("ext4", 32 * 1024 * 1024);
         FilePipeWriter writer = FilePipeWriter.Create(disk.Device, new() { PreallocationSize = 4096, Backend = backend });
-        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(1000));
 
         byte[] written = new byte[1000];
         using FileStream device = File.OpenRead(disk.Device);

@@ -1,19 +1,8 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Opening without holding up the caller.</summary>
-public sealed class OpenAsyncTests : IDisposable
+public sealed class OpenAsyncTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Theory]
     [InlineData(FilePipeBackend.Auto)]
     [InlineData(FilePipeBackend.Portable)]
@@ -21,8 +10,7 @@ public sealed class OpenAsyncTests : IDisposable
     {
         string path = _folder.File("f");
         FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, new() { Backend = backend, PreallocationSize = 10_000 }, _stop);
-        await writer.WriteAsync(Pattern.Bytes(5000), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(5000));
         FilePipeReader reader = await FilePipeReader.OpenAsync(path, new() { Backend = backend, Offset = 1000 }, _stop);
         ReadResult result = await reader.ReadAtLeastAsync(4000, _stop);
         Assert.Equal(4000, result.Buffer.Length);
@@ -106,24 +94,6 @@ public sealed class OpenAsyncTests : IDisposable
     }
 
     [Fact]
-    public async Task OpenAsync_OfBothSidesOfAFifo_PassesBytes()
-    {
-        string path = Fifo.Make(_folder);
-        Task<FilePipeWriter> openingWriter = FilePipeWriter.OpenAsync(path, null, _stop).AsTask();
-        await Task.Delay(100, _stop);
-        Assert.False(openingWriter.IsCompleted);
-        FilePipeReader reader = await FilePipeReader.OpenAsync(path, null, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-        FilePipeWriter writer = await openingWriter.WaitAsync(Eventually.Limit, _stop);
-        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
-        ReadResult result = await reader.ReadAtLeastAsync(1000, _stop);
-        Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), 0));
-        reader.AdvanceTo(result.Buffer.End);
-        await writer.CompleteAsync();
-        Assert.True((await reader.ReadAsync(_stop)).IsCompleted);
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
     public async Task OpenAsync_OfAFifoNobodyElseOpens_IsCanceledAtOnceAndClosed()
     {
         string path = Fifo.Make(_folder);
@@ -137,24 +107,6 @@ public sealed class OpenAsyncTests : IDisposable
             Assert.False(opening.IsCompleted);
             await cancel.CancelAsync();
             await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening.WaitAsync(Eventually.Limit, _stop));
-            await OpenHandles.NoneAsync(path);
-        }
-    }
-
-    [Fact]
-    public async Task OpenAsync_OfAFifoThatWasCanceled_LeavesNoReaderBehind()
-    {
-        string path = Fifo.Make(_folder);
-        for (int i = 0; i < 10; i++)
-        {
-            using CancellationTokenSource cancel = new();
-            Task<FilePipeReader> opening = FilePipeReader.OpenAsync(path, null, cancel.Token).AsTask();
-            await Eventually.TrueAsync(() => OpenHandles.Of(path) == 1);
-
-            // The other side is asked for now and then, and what is open waits in between.
-            await Task.Delay(5, _stop);
-            await cancel.CancelAsync();
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => opening);
             await OpenHandles.NoneAsync(path);
         }
     }
@@ -179,8 +131,7 @@ public sealed class OpenAsyncTests : IDisposable
         Assert.False(opening.IsCompleted);
         File.Move(_folder.File("f", "0123456789"u8.ToArray()), path, overwrite: true);
         FilePipeWriter writer = await opening.WaitAsync(Eventually.Limit, _stop);
-        await writer.WriteAsync("new"u8.ToArray(), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync("new"u8.ToArray());
         Assert.Equal(mode == FileMode.Append ? "0123456789new" : "new", await File.ReadAllTextAsync(path, _stop));
         await OpenHandles.NoneAsync(path);
     }

@@ -1,9 +1,4 @@
-using System.IO.Pipelines;
 using System.IO.Pipes;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;
@@ -11,13 +6,8 @@ namespace FilePipelines.Tests;
 /// <summary>
 /// What opening finds out: whether the file is new, whether it may be read or written, and that nothing it waits for holds up others.
 /// </summary>
-public sealed class OpeningTests : IDisposable
+public sealed class OpeningTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public void Create_HandleOfTheOtherEndOfAPipe_IsRefusedAtOnce()
     {
@@ -424,7 +414,7 @@ public sealed class OpeningTests : IDisposable
             Assert.True((await read).IsCanceled);
             fifo.Write(Pattern.Bytes(150));
             ReadResult later = await reader.ReadAtLeastAsync(150, _stop);
-            Assert.Equal(Pattern.Bytes(150), System.Buffers.BuffersExtensions.ToArray(later.Buffer));
+            Assert.Equal(Pattern.Bytes(150), later.Buffer.ToArray());
             reader.AdvanceTo(later.Buffer.End);
             read = reader.ReadAsync(_stop).AsTask();
             await Task.Delay(50, _stop);
@@ -435,25 +425,6 @@ public sealed class OpeningTests : IDisposable
         Assert.Equal(1, pool.Rented);
         fifo.Write(Pattern.Bytes(100));
         await Eventually.TrueAsync(() => pool.Rented == 0);
-        Assert.Equal((0, 0), (pool.ReturnedTwice, pool.ReturnedPinned));
-    }
-
-    [Theory]
-    [InlineData(FilePipeBackend.Portable, FileShare.ReadWrite)]
-    [InlineData(FilePipeBackend.Auto, FileShare.ReadWrite | FileShare.Inheritable)]
-    public async Task WriteAsync_TwoAppendersWithoutOverlapped_KeepEveryLine(FilePipeBackend backend, FileShare share)
-    {
-        string path = _folder.File("log", "old\n"u8.ToArray());
-        FilePipeWriterOptions options =
-            new() { Mode = FileMode.Append, Share = share, Backend = backend, FlushGuarantee = FlushGuarantee.Written };
-        FilePipeWriter[] writers = [FilePipeWriter.Create(path, options), FilePipeWriter.Create(path, options)];
-        for (int i = 0; i < 50; i++)
-        {
-            await writers[i % 2].WriteAsync(System.Text.Encoding.ASCII.GetBytes($"line {i}\n"), _stop);
-        }
-
-        await writers[0].CompleteAsync();
-        await writers[1].CompleteAsync();
-        Assert.Equal("old\n" + string.Concat(Enumerable.Range(0, 50).Select(i => $"line {i}\n")), await File.ReadAllTextAsync(path, _stop));
+        pool.AssertReturned();
     }
 }

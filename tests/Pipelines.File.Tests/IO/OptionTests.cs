@@ -1,17 +1,10 @@
-using System.Buffers;
 using System.Reflection;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Options that contradict each other or the file, and what is said of them.</summary>
-public sealed class OptionTests : IDisposable
+public sealed class OptionTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public void Create_HandleWithAnOptionForPaths_ThrowsAndLeavesTheHandleAlone()
     {
@@ -102,6 +95,13 @@ public sealed class OptionTests : IDisposable
                 name, async () => await FilePipeReader.OpenAsync(path, options, TestContext.Current.CancellationToken));
         }
 
+        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Length = long.MaxValue, Offset = 1 }));
+        if (!OperatingSystem.IsWindows())
+        {
+            Assert.Contains("Overlapped", Assert.Throws<PlatformNotSupportedException>(
+                () => FilePipeReader.Create(path, new() { Backend = FilePipeBackend.Overlapped })).Message, StringComparison.Ordinal);
+        }
+
         foreach ((string name, FilePipeWriterOptions options) in new (string, FilePipeWriterOptions)[]
         {
             ("Mode", new() { Mode = 0 }),
@@ -122,6 +122,8 @@ public sealed class OptionTests : IDisposable
                 name, async () => await FilePipeWriter.OpenAsync(path, options, TestContext.Current.CancellationToken));
         }
 
+        // None of them has left the file open.
+        await Eventually.FreeAsync(path);
         Assert.Equal([1, 2, 3], await File.ReadAllBytesAsync(path, TestContext.Current.CancellationToken));
     }
 

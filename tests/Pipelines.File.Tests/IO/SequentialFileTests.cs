@@ -1,11 +1,5 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using System.IO.Pipes;
 using System.Runtime.Versioning;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
@@ -40,11 +34,13 @@ public sealed class SequentialFileTests
         Assert.True(reader.OpenedFile.Handle.IsClosed);
     }
 
-    [Fact]
-    public async Task WriteAsync_Pipe_WritesAll()
+    [Theory]
+    [InlineData(FlushGuarantee.WriteBehind)]
+    [InlineData(FlushGuarantee.Durable)]
+    public async Task WriteAsync_Pipe_WritesAll(FlushGuarantee guarantee)
     {
         using AnonymousPipeServerStream server = new(PipeDirection.In);
-        FilePipeWriter writer = Writer(server);
+        FilePipeWriter writer = Writer(server, guarantee);
         Task writing = PatternFile.WriteAsync(writer, 1_000_000);
         byte[] content = new byte[1_000_000];
         await Task.Run(() => server.ReadExactly(content), _stop).WaitAsync(Eventually.Limit, _stop);
@@ -198,8 +194,9 @@ public sealed class SequentialFileTests
     private static FilePipeReader Reader(AnonymousPipeServerStream server)
         => FilePipeReader.Create(Backend(server), new(), leaveOpen: false);
 
-    private static FilePipeWriter Writer(AnonymousPipeServerStream server)
-        => FilePipeWriter.Create(Backend(server), new() { PauseWriterThreshold = 10_000 }, leaveOpen: false, isOpenedByPath: false);
+    private static FilePipeWriter Writer(AnonymousPipeServerStream server, FlushGuarantee guarantee = FlushGuarantee.WriteBehind)
+        => FilePipeWriter.Create(Backend(server), new() { PauseWriterThreshold = 10_000, FlushGuarantee = guarantee }, leaveOpen: false,
+            isOpenedByPath: false);
 
     private static SequentialFile Backend(AnonymousPipeServerStream server)
     {

@@ -1,18 +1,11 @@
 using System.Formats.Tar;
 using System.IO.Compression;
-using FilePipelines.Child;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Readers and streams of one open file, with what reads archives.</summary>
-public sealed class SharedFileStreamTests : IDisposable
+public sealed class SharedFileStreamTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task ZipArchive_EntriesInParallel_ReadWhatWasPacked()
     {

@@ -1,17 +1,8 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>One open file that many callers read at once.</summary>
-public sealed class SharedFileTests : IDisposable
+public sealed class SharedFileTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task ReadAsync_ManyCallersAtOnce_EachGetsItsRange()
     {
@@ -49,16 +40,6 @@ public sealed class SharedFileTests : IDisposable
         file.Dispose();
         await Assert.ThrowsAsync<ObjectDisposedException>(async () => await file.ReadAsync(writer, 0, 1));
         Assert.True(file.Handle.IsClosed);
-    }
-
-    [Fact]
-    public async Task ReadAsync_DestinationThrows_TheFileIsAsBefore()
-    {
-        using SharedFile file = SharedFile.Open(_folder.File("f", [1, 2, 3]));
-        Pipe pipe = new();
-        await pipe.Writer.CompleteAsync();
-        await Assert.ThrowsAsync<InvalidOperationException>(async () => await file.ReadAsync(pipe.Writer, 0, 10));
-        Assert.Equal(2, await file.ReadAsync(new Pipe().Writer, 1, 10));
     }
 
     [Fact]

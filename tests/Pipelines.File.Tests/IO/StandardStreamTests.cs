@@ -1,19 +1,13 @@
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
-using FilePipelines.Child;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Standard input and output as a shell hands them over: files from where they were left, pipes, sockets.</summary>
-public sealed class StandardStreamTests : IDisposable
+public sealed class StandardStreamTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public StandardStreamTests() => ChildProcess.SkipUnlessLinux("bash");
-
-    public void Dispose() => _folder.Dispose();
 
     private static string Copy => ChildProcess.Command("copy");
 

@@ -4,6 +4,7 @@ using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
 using Pipelines.File.IO;
+using static FilePipelines.Tests.CheckedPool;
 using static FilePipelines.Tests.HostilePool;
 
 namespace FilePipelines.Tests;

@@ -1,7 +1,3 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>
@@ -9,14 +5,9 @@ namespace FilePipelines.Tests;
 /// an unbroken beginning; what was told is written; no memory comes back twice; the file is closed.
 /// </summary>
 [Trait("Category", FuzzTime.Category)]
-public sealed class CompletionFuzzTests : IDisposable
+public sealed class CompletionFuzzTests : FileTests
 {
     private const int MaxLength = 1_000_000;
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public Task Reader_CompletedFromElsewhere_HasGivenAnUnbrokenBeginning()

@@ -1,26 +1,20 @@
 using System.Diagnostics.CodeAnalysis;
-using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
-/// <summary>Callers that take a result before they are told of it, look at it twice, or advance twice.</summary>
+/// <summary>
+/// Callers that take a result before they are told of it, look at it twice, or advance twice; whose own code throws, or who do in the
+/// middle of one operation what ends another.
+/// </summary>
 [SuppressMessage("Reliability", "CA2012:Use ValueTasks correctly", Justification = "Using them wrongly is what is tested.")]
 [SuppressMessage("Usage", "xUnit1031:Do not use blocking task operations in test method",
     Justification = "GetResult of what is not pending, or has to throw.")]
-public sealed class RudeCallerTests : IDisposable
+public sealed class RudeCallerTests : FileTests
 {
     private const int Rounds = 10_000;
 
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private int _continued;
-
-    public void Dispose() => _folder.Dispose();
 
     /// <summary>What a rude caller does with a wait between its begin and its end.</summary>
     public enum Rudeness
@@ -41,12 +35,10 @@ public sealed class RudeCallerTests : IDisposable
         TakesOnAnotherThread,
     }
 
+    public static TheoryData<Rudeness> Ways => [.. Enum.GetValues<Rudeness>()];
+
     [Theory]
-    [InlineData(Rudeness.TakesWithoutBeingTold)]
-    [InlineData(Rudeness.TakesWithoutBeingToldUnsafely)]
-    [InlineData(Rudeness.Polls)]
-    [InlineData(Rudeness.AsksAfterwards)]
-    [InlineData(Rudeness.TakesOnAnotherThread)]
+    [MemberData(nameof(Ways))]
     public async Task CancelPendingRead_OfARudeCallersReadOnAnIdleFifo_GivesEachResultOnceAndTellsOnce(Rudeness rudeness)
     {
         using Fifo fifo = Fifo.Create(_folder);
@@ -62,15 +54,11 @@ public sealed class RudeCallerTests : IDisposable
     }
 
     [Theory]
-    [InlineData(Rudeness.TakesWithoutBeingTold)]
-    [InlineData(Rudeness.TakesWithoutBeingToldUnsafely)]
-    [InlineData(Rudeness.Polls)]
-    [InlineData(Rudeness.AsksAfterwards)]
-    [InlineData(Rudeness.TakesOnAnotherThread)]
+    [MemberData(nameof(Ways))]
     public async Task CancelPendingFlush_OfARudeCallersFlushOnAFullFifo_GivesEachResultOnceAndTellsOnce(Rudeness rudeness)
     {
         string path = Fifo.Make(_folder);
-        using SafeFileHandle readEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+        using SafeFileHandle readEnd = Fifo.OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Written });
         Task<FlushResult> first = writer.WriteAsync(Pattern.Bytes(200_000), _stop).AsTask();
         writer.CancelPendingFlush();
@@ -115,7 +103,7 @@ public sealed class RudeCallerTests : IDisposable
     public async Task GetResult_OfALongWriteThatIsPending_HarmsNothing()
     {
         string path = Fifo.Make(_folder);
-        using SafeFileHandle readEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+        using SafeFileHandle readEnd = Fifo.OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open });
         byte[] source = Pattern.Bytes(3_000_000);
         ValueTaskAwaiter<FlushResult> awaiter = writer.WriteAsync(source, CancellationToken.None).GetAwaiter();
@@ -132,7 +120,6 @@ public sealed class RudeCallerTests : IDisposable
     [Fact]
     public async Task GetResult_OfASharedReadThatIsPending_DoesNotGiveItsTaskToAnother()
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
         using SemaphoreSlim let = new(0);
         ScriptedCalls calls = new()
         {
@@ -220,15 +207,163 @@ public sealed class RudeCallerTests : IDisposable
     }
 
     [Fact]
-    public async Task UnflushedBytes_AfterCompleteWithAnException_IsNone()
+    public async Task Complete_ContextOfThePendingReadThrows_ReleasesHandleAndMemory()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path, new() { Pool = pool });
+        Await(new ThrowingContext(), () => reader.ReadAsync(_stop));
+        Assert.Throws<NotSupportedException>(() => reader.Complete());
+        await Eventually.TrueAsync(() => OpenHandles.Of(fifo.Path) == 1 && pool.Rented == 0);
+    }
+
+    [Fact]
+    public async Task Abort_ContextOfThePendingFlushThrows_EndsTheOtherFlushesAndReleasesTheHandle()
+    {
+        string path = Fifo.Make(_folder);
+        using SafeFileHandle readEnd = Fifo.OpenBothWays(path);
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 0 });
+        Await(new ThrowingContext(), () => writer.WriteAsync(Pattern.Bytes(500_000), _stop));
+        ValueTask<FlushResult> second = writer.WriteAsync(Pattern.Bytes(10), _stop);
+        writer.Abort();
+        await Assert.ThrowsAsync<OperationCanceledException>(() => second.AsTask().WaitAsync(Eventually.Limit, _stop));
+        await writer.CompleteAsync();
+        Assert.Equal(1, OpenHandles.Of(path));
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task CancelPendingRead_DuringTheLastCallOfACopy_CancelsTheCopyOrTheNextRead(bool isHandedOver)
+    {
+        ChildProcess.SkipUnlessLinux();
+        string path = _folder.File("f", Pattern.Bytes(1000));
+        FilePipeReader? reader = null;
+        int isCanceled = 0;
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = _ => isHandedOver ? -11 : null,
+            OnRead = _ =>
+            {
+                if (reader!.Position == 1000 && Interlocked.Exchange(ref isCanceled, 1) == 0)
+                {
+                    reader.CancelPendingRead();
+                }
+
+                return null;
+            },
+        };
+        reader = calls.Read(path);
+        using MemoryStream target = new();
+        Exception? error = await Record.ExceptionAsync(() => reader.CopyToAsync(PipeWriter.Create(target), _stop));
+        ReadResult next = await reader.ReadAsync(_stop);
+        Assert.True(error is OperationCanceledException || next.IsCanceled, "The cancellation is lost.");
+        Assert.False(error is OperationCanceledException && next.IsCanceled);
+        await reader.CompleteAsync();
+    }
+
+    [Fact]
+    public async Task Abort_OfTheDestinationDuringACopy_KeepsItsMemoryFromThePoolUntilTheReadEnds()
+    {
+        using Fifo fifo = Fifo.Create(_folder);
+        CheckedPool pool = new();
+        FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("copy"), new() { Pool = pool });
+        Task copying = reader.CopyToAsync(writer, _stop);
+        Assert.Throws<InvalidOperationException>(() => writer.Complete());
+        writer.Abort();
+        Assert.Equal(0, pool.ReturnedPinned);
+        fifo.Write("late"u8);
+        Assert.NotNull(await Record.ExceptionAsync(() => copying.WaitAsync(Eventually.Limit, _stop)));
+        await reader.CompleteAsync();
+        await writer.CompleteAsync();
+        Assert.Equal(0, pool.ReturnedPinned);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Complete_OfTheDestinationAfterACanceledCopy_GivesItsMemoryBack(bool fails)
+    {
+        ChildProcess.SkipUnlessLinux();
+        CheckedPool pool = new();
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("copy"), new() { Pool = pool });
+        if (fails)
+        {
+            FilePipeReader reader = new ScriptedCalls { OnReadNoWait = _ => -11, OnRead = _ => -5 }.Read(
+                _folder.File("f", Pattern.Bytes(1000)));
+            await Assert.ThrowsAsync<IOException>(() => reader.CopyToAsync(writer, _stop));
+            await reader.CompleteAsync();
+        }
+        else
+        {
+            using Fifo fifo = Fifo.Create(_folder);
+            FilePipeReader reader = FilePipeReader.Create(fifo.Path);
+            Task copying = reader.CopyToAsync(writer, _stop);
+            reader.CancelPendingRead();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copying);
+            await reader.CompleteAsync();
+        }
+
+        // Another thread than the one that asked for the memory.
+        await Task.Factory.StartNew(() => writer.Complete(), _stop, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        Assert.Equal(0, pool.Rented);
+    }
+
+    [Fact]
+    public async Task FlushAsync_DurableWhileOthersWriteOn_IsNotPutOffForEver()
+    {
+        ChildProcess.SkipUnlessLinux();
+        FilePipeWriter? writer = null;
+        bool isWaiting = false;
+        int writes = 0;
+        using ManualResetEventSlim flushed = new();
+        ScriptedCalls fed = new()
+        {
+            OnSync = _ =>
+            {
+                isWaiting = false;
+                return null;
+            },
+            OnWrite = _ =>
+            {
+                // Somebody flushes more while every write runs, and takes turns with the caller below.
+                flushed.Wait(CancellationToken.None);
+                if (isWaiting && ++writes < 1000)
+                {
+                    ValueTask<FlushResult> other = writer!.WriteAsync(Pattern.Bytes(10), CancellationToken.None);
+                    Assert.True(other.IsCompletedSuccessfully);
+                }
+
+                return null;
+            },
+        };
+        writer = fed.Write(_folder.File("f"));
+        isWaiting = true;
+        writer.GetSpan(10);
+        writer.Advance(10);
+        ValueTask<FlushResult> durable = writer.FlushAsync(FlushGuarantee.Durable, _stop);
+        flushed.Set();
+        await durable;
+        await writer.CompleteAsync();
+        Assert.InRange(writes, 1, 10);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Advance_AfterTheWriterWasEndedElsewhere_ThrowsOrLeavesItToTheNextCall(bool aborts)
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
-        Pattern.Fill(writer.GetSpan(100)[..100], 0);
-        writer.Advance(100);
-        Assert.Equal(100, writer.UnflushedBytes);
-        await writer.CompleteAsync(new InvalidOperationException("the source broke"));
-        Assert.Equal(0, writer.UnflushedBytes);
-        Assert.Empty(File.ReadAllBytes(_folder.File("f")));
+        writer.GetSpan(100).Fill(1);
+        await Task.Factory.StartNew(aborts ? writer.Abort : writer.Dispose, _stop, TaskCreationOptions.LongRunning, TaskScheduler.Default);
+        await Assert.ThrowsAsync<InvalidOperationException>(async () =>
+        {
+            writer.Advance(100);
+            Assert.True(aborts);
+            await writer.FlushAsync(_stop);
+        });
+        Assert.Equal(0, new FileInfo(_folder.File("f")).Length);
     }
 
     /// <summary>Plays the rounds, and returns how often a continuation is to run.</summary>
@@ -272,5 +407,26 @@ public sealed class RudeCallerTests : IDisposable
         }
 
         return rudeness == Rudeness.Polls ? 0 : Rounds;
+    }
+
+    private static void Await<T>(SynchronizationContext context, Func<ValueTask<T>> begin)
+    {
+        SynchronizationContext? before = SynchronizationContext.Current;
+        SynchronizationContext.SetSynchronizationContext(context);
+        try
+        {
+            Assert.False(AwaitAsync(begin).IsCompleted);
+        }
+        finally
+        {
+            SynchronizationContext.SetSynchronizationContext(before);
+        }
+    }
+
+    private static async Task AwaitAsync<T>(Func<ValueTask<T>> begin) => await begin();
+
+    private sealed class ThrowingContext : SynchronizationContext
+    {
+        public override void Post(SendOrPostCallback d, object? state) => throw new NotSupportedException("This window is closed.");
     }
 }

@@ -1,22 +1,17 @@
-using System.Buffers;
 using System.Diagnostics;
-using System.IO.Pipelines;
 using System.IO.Pipes;
 using System.Runtime.InteropServices;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
 /// <summary>
-/// Many readers and writers at once, of files and of pipes, on the back end that this system has, with cancellations at any moment: nothing
-/// is lost, nothing is leaked. Two seconds, or as long as PIPELINES_FILE_STRESS_SECONDS says.
+/// Many readers and writers at once, of files and of pipes, on the back end that this system has, with cancellations at any moment, and on
+/// Linux once more with calls that are short, interrupted or would wait: nothing is lost, nothing is leaked. Two seconds each, or as long
+/// as PIPELINES_FILE_STRESS_SECONDS says.
 /// </summary>
 [Collection("whole process")]
 [Trait("Category", StressTime.Category)]
-public sealed partial class StressTests : IDisposable
+public sealed partial class StressTests : FileTests
 {
     private const int Workers = 64;
 
@@ -24,15 +19,14 @@ public sealed partial class StressTests : IDisposable
         ? FilePipeBackend.Overlapped
         : FilePipeBackend.UnixThreads;
 
-    private readonly TempFolder _folder = new();
     private readonly CheckedPool _pool = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     // Guards _watched and _watchedLimit.
     private readonly Lock _gate = new();
     private readonly List<WeakReference> _watched = [];
     private int _watchedLimit = 10_000;
 
+    private bool _isScripted;
     private long _end;
     private volatile bool _hasFailed;
     private long _files;
@@ -40,11 +34,13 @@ public sealed partial class StressTests : IDisposable
     private long _bytes;
     private long _cancellations;
 
-    public void Dispose() => _folder.Dispose();
-
-    [Fact]
-    public async Task ManyReadersAndWriters_CanceledAtAnyMoment_LoseNothingAndLeakNothing()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ManyReadersAndWriters_CanceledAtAnyMoment_LoseNothingAndLeakNothing(bool isScripted)
     {
+        Assert.SkipWhen(isScripted && !OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
+        _isScripted = isScripted;
         double seconds = StressTime.Seconds;
         _end = Stopwatch.GetTimestamp() + (long)(seconds * Stopwatch.Frequency);
         Task[] workers = [.. Enumerable.Range(0, Workers).Select(worker => Task.Run(() => WorkAsync(worker), _stop))];
@@ -55,8 +51,7 @@ public sealed partial class StressTests : IDisposable
         Assert.True(_pipes > 0);
         await Eventually.TrueAsync(() => OpenFiles() == 0);
         await Eventually.TrueAsync(() => _pool.Rented == 0);
-        Assert.Equal(0, _pool.ReturnedTwice);
-        Assert.Equal(0, _pool.ReturnedPinned);
+        _pool.AssertReturned();
         await Eventually.TrueAsync(() => Alive() == 0);
     }
 
@@ -145,7 +140,7 @@ public sealed partial class StressTests : IDisposable
             Pool = random.Next(8) == 0 ? _pool : null,
             Backend = s_backend,
         };
-        return Watch(isByHandle
+        return Watch(_isScripted ? Calls(random).Write(path, options) : isByHandle
             ? FilePipeWriter.Create(OpenHandle(path, FileMode.Create, FileAccess.Write), options)
             : FilePipeWriter.Create(path, options));
     }
@@ -161,6 +156,11 @@ public sealed partial class StressTests : IDisposable
             Pool = random.Next(8) == 0 ? _pool : null,
             Backend = s_backend,
         };
+        if (_isScripted)
+        {
+            return Watch(Calls(random).Read(path, options));
+        }
+
         if (isByHandle)
         {
             return Watch(FilePipeReader.Create(OpenHandle(path, FileMode.Open, FileAccess.Read), options));
@@ -182,6 +182,15 @@ public sealed partial class StressTests : IDisposable
         }
 
         return Watch(FilePipeReader.Create(path, options));
+    }
+
+    /// <summary>Now and then a call that is interrupted, short, or would wait.</summary>
+    private static ScriptedCalls Calls(Random random)
+    {
+        // Never every call: a FIFO that poll(2) calls ready is asked again until it answers.
+        int every = 2 + random.Next(20);
+        long? Answer(int call) => call % 7 == 0 ? -Libc.EINTR : call % 3 == 0 ? 1 + (call * 37 % 5000) : null;
+        return new() { OnReadNoWait = call => call % every == 0 ? -Libc.EAGAIN : Answer(call), OnRead = Answer, OnWrite = Answer };
     }
 
     /// <summary>The back end holds the handle, so the handle shows whether the back end is held.</summary>
@@ -215,9 +224,9 @@ public sealed partial class StressTests : IDisposable
         Fifo.MakeAt(path);
 
         // The opening of one end waits for the other; of both, for nothing.
-        using SafeFileHandle both = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
-        FilePipeReader reader = Watch(FilePipeReader.Create(path, readerOptions));
-        FilePipeWriter writer = Watch(FilePipeWriter.Create(path, writerOptions));
+        using SafeFileHandle both = Fifo.OpenBothWays(path);
+        FilePipeReader reader = Watch(_isScripted ? Calls(random).Read(path, readerOptions) : FilePipeReader.Create(path, readerOptions));
+        FilePipeWriter writer = Watch(_isScripted ? Calls(random).Write(path, writerOptions) : FilePipeWriter.Create(path, writerOptions));
         File.Delete(path);
         return (reader, writer);
     }
@@ -228,8 +237,7 @@ public sealed partial class StressTests : IDisposable
         for (int index = 0; index < length;)
         {
             int size = Math.Min(1 + random.Next(40_000), length - index);
-            Pattern.Fill(writer.GetSpan(size)[..size], index);
-            writer.Advance(size);
+            writer.Put(size, index);
             index += size;
             Interlocked.Add(ref _bytes, size);
             if (writer is not FilePipeWriter)
@@ -275,8 +283,33 @@ public sealed partial class StressTests : IDisposable
                 return;
             }
 
+            if (reader is FilePipeReader && random.Next(50) == 0)
+            {
+                // What it copies before it is canceled is in the pipe, and is consumed.
+                Pipe copy = new(new System.IO.Pipelines.PipeOptions(pauseWriterThreshold: 0));
+                bool? isCopied = await CanceledAsync(
+                    async token =>
+                    {
+                        await reader.CopyToAsync(copy.Writer, token);
+                        return true;
+                    },
+                    reader.CancelPendingRead,
+                    random);
+                await copy.Writer.CompleteAsync();
+                index = await PatternFile.ReadToEndAsync(copy.Reader, index);
+                if (isCopied == true)
+                {
+                    Assert.Equal(length, index);
+                    break;
+                }
+
+                Interlocked.Increment(ref _cancellations);
+                continue;
+            }
+
+            int least = random.Next(4) == 0 ? random.Next(50_000) : 0;
             ReadResult? read = reader is FilePipeReader
-                ? await CanceledAsync(reader.ReadAsync, reader.CancelPendingRead, random)
+                ? await CanceledAsync(token => reader.ReadAtLeastAsync(least, token), reader.CancelPendingRead, random)
                 : await reader.ReadAsync(_stop);
             if (read is not { IsCanceled: false })
             {
@@ -297,7 +330,8 @@ public sealed partial class StressTests : IDisposable
             }
 
             bool isEnd = result.IsCompleted && consumed == result.Buffer.Length;
-            reader.AdvanceTo(result.Buffer.GetPosition(consumed));
+            SequencePosition position = result.Buffer.GetPosition(consumed);
+            reader.AdvanceTo(position, random.Next(2) == 0 ? position : result.Buffer.End);
             if (isEnd)
             {
                 string end = writer is FilePipeWriter other

@@ -1,11 +1,5 @@
-using System.Buffers;
 using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;
@@ -13,18 +7,13 @@ namespace FilePipelines.Tests;
 /// <summary>What is counted over the whole process, its memory and its threads, and so needs it for itself.</summary>
 [CollectionDefinition("whole process", DisableParallelization = true)]
 [Collection("whole process")]
-public sealed class WholeProcessTests : IDisposable
+public sealed class WholeProcessTests : FileTests
 {
     /// <summary>
     /// How often allocation is measured; the least counts, since the rest of the process, and what is missing from a pool just then, come
     /// on top.
     /// </summary>
     private const int Rounds = 6;
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task ReadAsync_AfterWarmUp_AllocatesNothing()
@@ -61,7 +50,6 @@ public sealed class WholeProcessTests : IDisposable
     [Fact]
     public async Task ReadAsync_HandedOver_AllocatesNothingAfterWarmUp()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = _ => 1000 };
         string path = _folder.File("f");
         using (FileStream longer = File.Create(path))
@@ -92,7 +80,6 @@ public sealed class WholeProcessTests : IDisposable
     [Fact]
     public async Task CopyToAsync_HandedOver_AllocatesNothingPerRead()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         string path = _folder.File("f", Pattern.Bytes(2_000_000));
         long allocated = long.MaxValue;
         foreach (int round in Warm.Rounds(Rounds, () => allocated <= 2000 * 24))
@@ -149,34 +136,6 @@ public sealed class WholeProcessTests : IDisposable
     }
 
     [Fact]
-    public async Task OpenReadAndClose_32MiBOverlapped_AllocatesAFewObjects()
-    {
-        Assert.SkipUnless(OperatingSystem.IsWindows(), "Only Windows has overlapped I/O.");
-        const int Length = 32 * 1024 * 1024;
-        string path = _folder.File("f", new byte[Length]);
-        long allocated = long.MaxValue;
-        foreach (int round in Warm.Rounds(Rounds, () => allocated <= 2500))
-        {
-            long before = GC.GetTotalAllocatedBytes(precise: true);
-            FilePipeReader reader = FilePipeReader.Create(path);
-            using ManualResetEventSlim ready = new();
-            Action onReady = ready.Set;
-            while (reader.Position < Length)
-            {
-                // Not by await: the runtime boxes the awaiter, 72 bytes a wait, which are the caller's.
-                ready.Reset();
-                ReadWithoutAStateMachine(reader, ready, onReady);
-            }
-
-            await reader.CompleteAsync();
-            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
-        }
-
-        TestContext.Current.SendDiagnosticMessage("{0} bytes for a file of 32 MiB", allocated);
-        Assert.InRange(allocated, 0, 2500);
-    }
-
-    [Fact]
     public async Task PortableBackend_AfterWarmUp_AllocatesNothingPerFlushOrRead()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "There RandomAccess itself allocates for some of its operations.");
@@ -209,45 +168,11 @@ public sealed class WholeProcessTests : IDisposable
     }
 
     [Fact]
-    public async Task OpenReadAndClose_AfterWarmUp_AllocatesAFewObjects()
-    {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux reads on the caller's thread.");
-        string path = _folder.File("f", Pattern.Bytes(100_000));
-        long allocated = long.MaxValue;
-        foreach (int round in Warm.Rounds(Rounds, () => allocated <= 100 * 700))
-        {
-            long before = GC.GetTotalAllocatedBytes(precise: true);
-            for (int i = 0; i < 100; i++)
-            {
-                FilePipeReader reader = FilePipeReader.Create(path);
-                while (await reader.ReadAsync(_stop) is { IsCompleted: false } result)
-                {
-                    reader.AdvanceTo(result.Buffer.End);
-                }
-
-                await reader.CompleteAsync();
-            }
-
-            allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
-        }
-
-        Assert.InRange(allocated / 100, 0, 700);
-    }
-
-    [Fact]
     public async Task Meter_CountsWritesBytesPausesAndSyncs()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         using Counters counters = new();
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new()
-        {
-            OnWrite = _ =>
-            {
-                gate.Wait(TestContext.Current.CancellationToken);
-                return null;
-            },
-        };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = gate.Hold };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 400, ResumeWriterThreshold = 1 });
         Task<FlushResult> last = Task.FromResult<FlushResult>(default);
         for (int i = 0; i < 4; i++)
@@ -257,14 +182,13 @@ public sealed class WholeProcessTests : IDisposable
             last = writer.WriteAsync(Pattern.Bytes(100, i * 100), _stop).AsTask();
         }
 
-        gate.Set();
+        gate.Open();
         await last;
 
         await writer.FlushAsync(FlushGuarantee.Durable, _stop);
         await writer.CompleteAsync();
         FilePipeWriter durable = FilePipeWriter.Create(_folder.File("durable"), new() { FlushGuarantee = FlushGuarantee.Durable });
-        await durable.WriteAsync(Pattern.Bytes(100), _stop);
-        await durable.CompleteAsync();
+        await durable.WriteAllAsync(Pattern.Bytes(100));
         Assert.Equal(3, counters["writes"]);
         Assert.Equal(500, counters["bytes_written"]);
         Assert.Equal(1, counters["flushes.paused"]);
@@ -304,7 +228,6 @@ public sealed class WholeProcessTests : IDisposable
     [Fact]
     public async Task Meter_CountsEveryByteReadOnceWhoeverWaitsForIt()
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
         string path = _folder.File("f", Pattern.Bytes(2000));
         using Counters counters = new();
 
@@ -348,21 +271,13 @@ public sealed class WholeProcessTests : IDisposable
         foreach (bool waitsForRelease in new[] { true, false })
         {
             long before = counters["bytes_read"];
-            using ManualResetEventSlim gate = new();
-            FilePipeReader left = new ScriptedCalls
-            {
-                OnReadNoWait = _ => -Libc.EAGAIN,
-                OnRead = _ =>
-                {
-                    gate.Wait(Eventually.Limit);
-                    return null;
-                },
-            }.Read(path);
+            using Gate gate = new();
+            FilePipeReader left = new ScriptedCalls { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = gate.Hold }.Read(path);
             Task<ReadResult> read = left.ReadAsync(_stop).AsTask();
             left.Complete();
             await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
             Task completed = waitsForRelease ? left.CompleteAsync().AsTask() : Task.CompletedTask;
-            gate.Set();
+            gate.Open();
             await completed.WaitAsync(Eventually.Limit, _stop);
             Assert.True(!waitsForRelease || counters["bytes_read"] == before + 2000);
             await Eventually.TrueAsync(() => counters["bytes_read"] == before + 2000);
@@ -380,8 +295,7 @@ public sealed class WholeProcessTests : IDisposable
         {
             long before = GC.GetTotalAllocatedBytes(precise: true);
             FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = minimumBufferSize });
-            await writer.WriteAsync(data, _stop);
-            await writer.CompleteAsync();
+            await writer.WriteAllAsync(data);
             allocated = Math.Min(allocated, GC.GetTotalAllocatedBytes(precise: true) - before);
         }
 
@@ -423,42 +337,6 @@ public sealed class WholeProcessTests : IDisposable
     }
 
     [Fact]
-    public async Task Fifo_Idle_CancelReturnsAtOnceLosesNothingAndLeavesNoThread()
-    {
-        string path = Fifo.Make(_folder);
-        using FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
-        FilePipeReader reader = FilePipeReader.Create(path);
-        Assert.Equal(FilePipeBackend.UnixThreads, reader.Backend);
-        for (int round = 0; round < 20; round++)
-        {
-            Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
-            if (round % 2 == 0)
-            {
-                await Task.Delay(5, _stop);
-            }
-
-            Assert.False(read.IsCompleted);
-            reader.CancelPendingRead();
-            ReadResult canceled = await read.WaitAsync(Eventually.Limit, _stop);
-            Assert.True(canceled.IsCanceled);
-            reader.AdvanceTo(canceled.Buffer.End);
-            await source.WriteAsync(Pattern.Bytes(100, round * 100), _stop);
-            ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-            Assert.Equal(100, result.Buffer.Length);
-            Assert.Equal(-1, Pattern.FirstDifference(result.Buffer.ToArray(), round * 100));
-            reader.AdvanceTo(result.Buffer.End);
-            Assert.Equal((round + 1) * 100, reader.Position);
-        }
-
-        Task<ReadResult> pending = reader.ReadAsync(_stop).AsTask();
-        await Task.Delay(20, _stop);
-        SafeFileHandle handle = reader.OpenedFile.Handle;
-        reader.Complete();
-        await Assert.ThrowsAsync<InvalidOperationException>(() => pending.WaitAsync(Eventually.Limit, _stop));
-        Assert.True(SpinWait.SpinUntil(() => handle.IsClosed, Eventually.Limit));
-    }
-
-    [Fact]
     public async Task Fifo_Idle_LeavesNothingForProcessesThatAreStartedMeanwhile()
     {
         using Fifo fifo = Fifo.Create(_folder);
@@ -496,7 +374,4 @@ public sealed class WholeProcessTests : IDisposable
         ReadResult result = awaiter.GetResult();
         reader.AdvanceTo(result.Buffer.End);
     }
-
-    private static SafeFileHandle OpenBothWays(string path)
-        => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
 }

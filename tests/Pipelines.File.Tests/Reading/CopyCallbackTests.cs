@@ -1,8 +1,4 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
 using Pipelines.File.Diagnostics;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
@@ -10,13 +6,10 @@ namespace FilePipelines.Tests;
 /// A copy into a destination whose code ends it within each of its calls, or whose source answers anything: each byte arrives once, and
 /// everything is released.
 /// </summary>
-public sealed class CopyCallbackTests : IDisposable
+public sealed class CopyCallbackTests : FileTests
 {
     private const int Length = 20_000;
     private const int MaxCalls = 14;
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public CopyCallbackTests() => Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
 
@@ -41,8 +34,6 @@ public sealed class CopyCallbackTests : IDisposable
 
     public static MatrixTheoryData<Act, Way> Ways { get; } = new(Enum.GetValues<Act>(), Enum.GetValues<Way>());
 
-    public void Dispose() => _folder.Dispose();
-
     [Theory]
     [MemberData(nameof(Ways))]
     public async Task CopyToAsync_DestinationEndsItWithinEachOfItsCalls_LosesAndRepeatsNothing(Act act, Way way)
@@ -53,8 +44,34 @@ public sealed class CopyCallbackTests : IDisposable
         {
             using CancellationTokenSource cancel = new();
             FilePipeReader reader = await OpenAsync(path, way);
-            Destination destination = new(at, () =>
+            int calls = 0;
+            WatchedWriter destination = new(4096) { OnCall = Call };
+            Exception? error = await Record.ExceptionAsync(
+                () => reader.CopyToAsync(destination, cancel.Token).WaitAsync(Eventually.Limit, _stop));
+            if (act == Act.Complete)
             {
+                Assert.True(error is InvalidOperationException || (error is null && calls < at), $"{at}: {error}");
+            }
+            else
+            {
+                Assert.Equal(destination.Received.Count, reader.Position);
+                Assert.True(error is TimeoutException or OperationCanceledException || (error is null && calls < at),
+                    $"{at}: {error}");
+                await reader.CopyToAsync(destination, _stop).WaitAsync(Eventually.Limit, _stop);
+                Assert.Equal(content, destination.Received);
+            }
+
+            Assert.Equal(content[..destination.Received.Count], destination.Received);
+            await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
+            Assert.Equal(0, OpenHandles.Of(path));
+
+            void Call()
+            {
+                if (++calls != at)
+                {
+                    return;
+                }
+
                 switch (act)
                 {
                     case Act.Throw:
@@ -69,25 +86,7 @@ public sealed class CopyCallbackTests : IDisposable
                         reader.Complete();
                         break;
                 }
-            });
-            Exception? error = await Record.ExceptionAsync(
-                () => reader.CopyToAsync(destination, cancel.Token).WaitAsync(Eventually.Limit, _stop));
-            if (act == Act.Complete)
-            {
-                Assert.True(error is InvalidOperationException || (error is null && !destination.HasActed), $"{at}: {error}");
             }
-            else
-            {
-                Assert.Equal(destination.Received.Count, reader.Position);
-                Assert.True(error is TimeoutException or OperationCanceledException || (error is null && !destination.HasActed),
-                    $"{at}: {error}");
-                await reader.CopyToAsync(destination, _stop).WaitAsync(Eventually.Limit, _stop);
-                Assert.Equal(content, destination.Received);
-            }
-
-            Assert.Equal(content[..destination.Received.Count], destination.Received);
-            await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
-            Assert.Equal(0, OpenHandles.Of(path));
         }
     }
 
@@ -112,7 +111,7 @@ public sealed class CopyCallbackTests : IDisposable
                     OnRead = _ => kind == 0 ? 3000 : Answer(),
                 };
                 FilePipeReader reader = scripted.Read(path);
-                Destination destination = new(0, () => { });
+                WatchedWriter destination = new(4096);
                 Exception? error = await Record.ExceptionAsync(
                     () => reader.CopyToAsync(destination, _stop).WaitAsync(Eventually.Limit, _stop));
                 Assert.Equal(reader.Position, destination.Received.Count);
@@ -136,29 +135,23 @@ public sealed class CopyCallbackTests : IDisposable
     public async Task SharedFileReadAsync_DisposedMeanwhile_GivesTheBytesOrThrows(bool isDeleted)
     {
         string path = _folder.File("f", Pattern.Bytes(Length));
-        using ManualResetEventSlim began = new();
-        using ManualResetEventSlim goOn = new();
+        using Gate gate = new();
         ScriptedCalls calls = new()
         {
             OnReadNoWait = _ => -Libc.EAGAIN,
-            OnRead = _ =>
-            {
-                began.Set();
-                goOn.Wait(Eventually.Limit);
-                return null;
-            },
+            OnRead = gate.Hold,
         };
         SharedFile file = new SharedFile(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
-        Destination destination = new(0, () => { });
+        WatchedWriter destination = new(4096);
         Task<int> read = file.ReadAsync(destination, 100, 1000).AsTask();
-        began.Wait(_stop);
+        gate.WaitForCall();
         if (isDeleted)
         {
             File.Delete(path);
         }
 
         file.Dispose();
-        goOn.Set();
+        gate.Open();
         Exception? error = await Record.ExceptionAsync(() => read.WaitAsync(Eventually.Limit, _stop));
         Assert.True(error is null or ObjectDisposedException or IOException, $"{error}");
         Assert.Equal(error is null ? Pattern.Bytes(1000, 100) : [], destination.Received);
@@ -178,7 +171,7 @@ public sealed class CopyCallbackTests : IDisposable
                 OnRead = call => isHandedOver && call == 1 ? answer : null,
             };
             using SharedFile file = new SharedFile(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
-            Destination destination = new(0, () => { });
+            WatchedWriter destination = new(4096);
             int read = 0;
             Exception? error = await Record.ExceptionAsync(async () => read = await file.ReadAsync(destination, 0, 1000));
             Assert.True(error is null || (answer == -Libc.EIO && error is IOException), $"{error}");
@@ -198,7 +191,8 @@ public sealed class CopyCallbackTests : IDisposable
         {
             ScriptedCalls calls = new() { OnReadNoWait = _ => isHandedOver ? -Libc.EAGAIN : null };
             using SharedFile file = new SharedFile(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
-            Destination destination = new(at, static () => throw new TimeoutException());
+            int asked = 0;
+            WatchedWriter destination = new(4096) { OnCall = () => _ = ++asked == at ? throw new TimeoutException() : 0 };
             await Assert.ThrowsAsync<TimeoutException>(async () => await file.ReadAsync(destination, 0, 1000));
             Assert.Equal(1000, await file.ReadAsync(destination, 0, 1000));
             Assert.Equal(Pattern.Bytes(1000), destination.Received);
@@ -220,52 +214,5 @@ public sealed class CopyCallbackTests : IDisposable
         }
 
         return reader;
-    }
-
-    /// <summary>Acts at one of its calls, before it does what the call asks for.</summary>
-    private sealed class Destination(int actsAt, Action act) : PipeWriter
-    {
-        private readonly byte[] _memory = new byte[4096];
-        private int _calls;
-
-        public List<byte> Received { get; } = [];
-
-        public bool HasActed => actsAt > 0 && _calls >= actsAt;
-
-        public override Memory<byte> GetMemory(int sizeHint = 0)
-        {
-            Call();
-            return _memory;
-        }
-
-        public override Span<byte> GetSpan(int sizeHint = 0) => GetMemory(sizeHint).Span;
-
-        public override void Advance(int bytes)
-        {
-            Call();
-            Received.AddRange(_memory.AsSpan(0, bytes));
-        }
-
-        public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
-        {
-            Call();
-            return cancellationToken.IsCancellationRequested ? ValueTask.FromCanceled<FlushResult>(cancellationToken) : default;
-        }
-
-        public override void CancelPendingFlush()
-        {
-        }
-
-        public override void Complete(Exception? exception = null)
-        {
-        }
-
-        private void Call()
-        {
-            if (++_calls == actsAt)
-            {
-                act();
-            }
-        }
     }
 }

@@ -1,12 +1,6 @@
-using System.Buffers;
 using System.Collections.Concurrent;
-using System.IO.Pipelines;
 using System.Text;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
 using Pipelines.File.Growing;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
@@ -14,13 +8,8 @@ namespace FilePipelines.Tests;
 /// The end, which is not for ever: what a file gets later is read later, as PipeReader.Create does it, and no slower than the rest of the
 /// file.
 /// </summary>
-public sealed class EndOfFileTests : IDisposable
+public sealed class EndOfFileTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     /// <summary>A way to read, told as text: what it has given.</summary>
     public enum Reading
     {
@@ -81,7 +70,7 @@ public sealed class EndOfFileTests : IDisposable
         for (int which = 0; which < 2; which++)
         {
             string path = Fifo.Make(_folder, $"fifo{which}");
-            SafeFileHandle writeEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+            SafeFileHandle writeEnd = Fifo.OpenBothWays(path);
             SafeFileHandle readEnd = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
             PipeReader reader = which == 0
                 ? PipeReader.Create(new FileStream(readEnd, FileAccess.Read, 1))
@@ -97,7 +86,7 @@ public sealed class EndOfFileTests : IDisposable
                 // The last writer is gone: the bytes, then the end.
                 await TellAsync(reading, reader, stream, writer, told[which]);
                 await TellAsync(reading, reader, stream, writer, told[which]);
-                writeEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+                writeEnd = Fifo.OpenBothWays(path);
             }
 
             writeEnd.Dispose();
@@ -112,11 +101,11 @@ public sealed class EndOfFileTests : IDisposable
     public async Task Fifo_WhoseNextWriterComesWhileTheReadWaits_GivesItsBytes()
     {
         string path = Fifo.Make(_folder);
-        SafeFileHandle first = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+        SafeFileHandle first = Fifo.OpenBothWays(path);
         FilePipeReader reader = FilePipeReader.Create(path);
         first.Dispose();
         Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
-        using FileStream second = new(File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, 0);
+        using FileStream second = new(Fifo.OpenBothWays(path), FileAccess.Write, 0);
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         second.Write("abc"u8);
         Assert.Equal("abc"u8.ToArray(), (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.ToArray());
@@ -132,10 +121,7 @@ public sealed class EndOfFileTests : IDisposable
         FilePipeReader reader = calls.Read(path, new() { BufferSize = 1000 });
         ReadResult result = await reader.ReadAsync(_stop);
         reader.AdvanceTo(result.Buffer.End);
-        using (FileStream more = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite))
-        {
-            more.Write(Pattern.Bytes(2_000_000, 1000));
-        }
+        PatternFile.Append(path, 2_000_000, 1000);
 
         int before = calls.Reads;
         Assert.Equal(2_001_000, await PatternFile.ReadToEndAsync(reader, 1000));
@@ -181,40 +167,9 @@ public sealed class EndOfFileTests : IDisposable
         await reader.CompleteAsync();
     }
 
-    /// <summary>The system fetches what has come meanwhile, and the caller's thread does not wait for that either.</summary>
-    [Fact]
-    public async Task File_ThatGrewBeforeItsEndWasSeen_IsReadWithoutWaiting()
-    {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
-        string path = _folder.File("f", Pattern.Bytes(1000));
-        ConcurrentQueue<string?> readers = [];
-        bool isCached = true;
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = _ => Volatile.Read(ref isCached) ? null : -Libc.EAGAIN,
-            OnRead = _ =>
-            {
-                readers.Enqueue(Thread.CurrentThread.Name);
-                return null;
-            },
-        };
-        FilePipeReader reader = calls.Read(path);
-        reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
-        using (FileStream more = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite))
-        {
-            more.Write(Pattern.Bytes(10, 1000));
-        }
-
-        Volatile.Write(ref isCached, false);
-        Assert.Equal(10, (await reader.ReadAsync(_stop)).Buffer.Length);
-        Assert.StartsWith("Pipelines.File ", Assert.Single(readers));
-        await reader.CompleteAsync();
-    }
-
     [Fact]
     public async Task File_OfKnownLength_IsAskedOnceForItsEnd()
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It counts system calls of Linux.");
         ScriptedCalls calls = new() { FileSystem = LocalFileSystems.Ext, OnReadNoWait = _ => 10_000 };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { BufferSize = 1000 });
         long index = 0;
@@ -231,28 +186,21 @@ public sealed class EndOfFileTests : IDisposable
 
     /// <summary>What was appended may have to be fetched: another process has written it past the page cache, or it has left it.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task ReadAsync_GrownAfterItsEndWasSeen_WaitsOnAThreadOfTheLibrary(bool follows)
+    [InlineData("before its end was seen")]
+    [InlineData("after its end was seen")]
+    [InlineData("while it is followed")]
+    public async Task ReadAsync_Grown_WaitsOnAThreadOfTheLibrary(string when)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only.");
         string path = _folder.File("f", "12"u8.ToArray());
         ConcurrentQueue<string?> readers = [];
         bool isCached = true;
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = _ => Volatile.Read(ref isCached) ? null : -Libc.EAGAIN,
-            OnRead = _ =>
-            {
-                readers.Enqueue(Thread.CurrentThread.Name);
-                return null;
-            },
-        };
-        await using FilePipeReader reader = calls.Read(
+        bool follows = when == "while it is followed";
+        await using FilePipeReader reader = Telling(readers, () => Volatile.Read(ref isCached)).Read(
             path, new() { Follow = follows, Share = FileShare.ReadWrite, FollowInterval = TimeSpan.FromMilliseconds(50) });
         reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
-        ValueTask<ReadResult> waiting = reader.ReadAsync(_stop);
-        if (!follows)
+        ValueTask<ReadResult> waiting = when == "before its end was seen" ? default : reader.ReadAsync(_stop);
+        if (when == "after its end was seen")
         {
             ReadResult end = await waiting;
             Assert.True(end.IsCompleted);
@@ -264,6 +212,7 @@ public sealed class EndOfFileTests : IDisposable
         await File.AppendAllTextAsync(path, "34", _stop);
         ReadResult grown = await (follows ? waiting : reader.ReadAsync(_stop));
         Assert.Equal("34", Encoding.ASCII.GetString(grown.Buffer));
+        Assert.True(follows || !readers.IsEmpty);
         Assert.All(readers, static name => Assert.StartsWith("Pipelines.File ", name));
         Assert.DoesNotContain(FileWatches.ThreadName, readers);
         reader.AdvanceTo(grown.Buffer.End);
@@ -276,16 +225,7 @@ public sealed class EndOfFileTests : IDisposable
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only.");
         string path = _folder.File("f", "12"u8.ToArray());
         ConcurrentQueue<string?> readers = [];
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = _ => -Libc.EAGAIN,
-            OnRead = _ =>
-            {
-                readers.Enqueue(Thread.CurrentThread.Name);
-                return null;
-            },
-        };
-        await using FilePipeReader reader = calls.Read(
+        await using FilePipeReader reader = Telling(readers, static () => false).Read(
             path, new() { Follow = true, Share = FileShare.ReadWrite, FollowInterval = TimeSpan.FromHours(1) });
         Assert.SkipUnless(LocalFileSystems.TakeWrites(reader.OpenedFile.Properties), "Files are polled there.");
         Task<ReadResult> waiting = reader.ReadAtLeastAsync(4, _stop).AsTask();
@@ -296,6 +236,17 @@ public sealed class EndOfFileTests : IDisposable
         Assert.DoesNotContain(FileWatches.ThreadName, readers);
         reader.AdvanceTo(grown.Buffer.End);
     }
+
+    /// <summary>Tells the threads of the calls that may wait.</summary>
+    private static ScriptedCalls Telling(ConcurrentQueue<string?> readers, Func<bool> isCached) => new()
+    {
+        OnReadNoWait = _ => isCached() ? null : -Libc.EAGAIN,
+        OnRead = _ =>
+        {
+            readers.Enqueue(Thread.CurrentThread.Name);
+            return null;
+        },
+    };
 
     /// <summary>Reads to the end that there is now, and tells what came: the step, the bytes, and whether it was the end.</summary>
     private async Task TellAsync(Reading reading, PipeReader reader, Stream stream, int step, List<string> told)

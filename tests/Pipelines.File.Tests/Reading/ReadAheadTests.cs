@@ -1,10 +1,4 @@
-using System.Buffers;
 using System.Collections.Concurrent;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;
@@ -12,14 +6,9 @@ namespace FilePipelines.Tests;
 /// <summary>
 /// Where reads ahead are made: by the application's pool as long as nothing waits, by threads that may wait where the device is slow.
 /// </summary>
-public sealed class ReadAheadTests : IDisposable
+public sealed class ReadAheadTests : FileTests
 {
     private const int Length = 2_000_000;
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData("in memory")]
@@ -62,8 +51,7 @@ public sealed class ReadAheadTests : IDisposable
     [Fact]
     public async Task ReadAhead_TheDeviceStalls_OthersReadAhead()
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
-        using ManualResetEventSlim gate = new();
+        using Gate gate = new();
         string path = _folder.File("f", Pattern.Bytes(Length));
         FilePipeReaderOptions options = new() { BufferSize = 4096, PauseReadAheadThreshold = 100_000, Share = FileShare.ReadWrite };
         List<(FilePipeReader Reader, long Index)> waiting = [];
@@ -73,11 +61,7 @@ public sealed class ReadAheadTests : IDisposable
             ScriptedCalls stalled = new()
             {
                 OnReadNoWait = number => number > 1 ? -Libc.EAGAIN : null,
-                OnRead = _ =>
-                {
-                    gate.Wait(TimeSpan.FromSeconds(30), CancellationToken.None);
-                    return null;
-                },
+                OnRead = gate.Hold,
             };
             FilePipeReader one = stalled.Read(path, options);
             ReadResult first = await one.ReadAsync(_stop);
@@ -88,7 +72,7 @@ public sealed class ReadAheadTests : IDisposable
 
         FilePipeReader reader = FilePipeReader.Create(path, options);
         long length = await PatternFile.ReadToEndAsync(reader).WaitAsync(Eventually.Limit, _stop);
-        gate.Set();
+        gate.Open();
         Assert.Equal(Length, length);
         foreach ((FilePipeReader one, long index) in waiting)
         {

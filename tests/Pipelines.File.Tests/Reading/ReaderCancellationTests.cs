@@ -1,62 +1,52 @@
-using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using FilePipelines.Child;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Reading;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Reads that are given up while the system call underneath goes on, and readers that end under a pending read.</summary>
-public sealed class ReaderCancellationTests : IDisposable
+public sealed class ReaderCancellationTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-    private readonly ManualResetEventSlim _gate = new();
-    private readonly ManualResetEventSlim _isReading = new();
+    private readonly Gate _gate = new();
 
     public ReaderCancellationTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
 
-    public void Dispose()
+    public override void Dispose()
     {
-        _gate.Set();
-        _folder.Dispose();
+        _gate.Open();
+        base.Dispose();
     }
 
-    [Fact]
-    public async Task CancelPendingRead_WhileTheCallIsBlocked_ReturnsAtOnceAndTheBytesComeLater()
-    {
-        FilePipeReader reader = StuckReader(10_000);
-        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
-        _isReading.Wait(_stop);
-        reader.CancelPendingRead();
-        ReadResult canceled = await read.WaitAsync(Eventually.Limit, _stop);
-        Assert.True(canceled.IsCanceled && canceled.Buffer.IsEmpty && !canceled.IsCompleted);
-        reader.AdvanceTo(canceled.Buffer.End);
-        Task<ReadResult> again = reader.ReadAsync(_stop).AsTask();
-        await Task.Delay(20, _stop);
-        Assert.False(again.IsCompleted);
-        _gate.Set();
-        ReadResult result = await again.WaitAsync(Eventually.Limit, _stop);
-        Assert.Equal(10_000, result.Buffer.Length);
-        Assert.Equal(-1, Pattern.FirstDifference(System.Buffers.BuffersExtensions.ToArray(result.Buffer)));
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task ReadAsync_TokenCanceledWhileTheCallIsBlocked_ThrowsWithThatTokenAndTheBytesComeLater()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task ReadAsync_CanceledWhileTheCallIsBlocked_EndsAtOnceAndTheBytesComeLater(bool byToken)
     {
         FilePipeReader reader = StuckReader(10_000);
         using CancellationTokenSource source = new();
         Task<ReadResult> read = reader.ReadAsync(source.Token).AsTask();
-        _isReading.Wait(_stop);
-        await source.CancelAsync();
-        OperationCanceledException e =
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(Eventually.Limit, _stop));
-        Assert.Equal(source.Token, e.CancellationToken);
-        Assert.False(reader.TryRead(out _));
-        _gate.Set();
-        Assert.Equal(10_000, (await reader.ReadAsync(_stop)).Buffer.Length);
+        _gate.WaitForCall();
+        if (byToken)
+        {
+            await source.CancelAsync();
+            OperationCanceledException e =
+                await Assert.ThrowsAnyAsync<OperationCanceledException>(() => read.WaitAsync(Eventually.Limit, _stop));
+            Assert.Equal(source.Token, e.CancellationToken);
+            Assert.False(reader.TryRead(out _));
+        }
+        else
+        {
+            reader.CancelPendingRead();
+            ReadResult canceled = await read.WaitAsync(Eventually.Limit, _stop);
+            Assert.True(canceled.IsCanceled && canceled.Buffer.IsEmpty && !canceled.IsCompleted);
+            reader.AdvanceTo(canceled.Buffer.End);
+        }
+
+        Task<ReadResult> again = reader.ReadAsync(_stop).AsTask();
+        await Task.Delay(20, _stop);
+        Assert.False(again.IsCompleted);
+        _gate.Open();
+        ReadResult result = await again.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(Pattern.Bytes(10_000), result.Buffer.ToArray());
         await reader.CompleteAsync();
     }
 
@@ -82,19 +72,9 @@ public sealed class ReaderCancellationTests : IDisposable
 
         Assert.True(canceling.Join(Eventually.Limit));
         Assert.False(next.IsCompleted);
-        _gate.Set();
+        _gate.Open();
         await Eventually.TrueAsync(() => next.IsCompleted);
         Assert.Equal(10_000, next.TakeResult().Buffer.Length);
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task CancelPendingRead_WithNothingPending_CancelsTheNextReadOnly()
-    {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(100)));
-        reader.CancelPendingRead();
-        Assert.True((await reader.ReadAsync(_stop)).IsCanceled);
-        Assert.False((await reader.ReadAsync(_stop)).IsCanceled);
         await reader.CompleteAsync();
     }
 
@@ -113,13 +93,13 @@ public sealed class ReaderCancellationTests : IDisposable
 
                 return -Libc.EAGAIN;
             },
-            OnRead = _ => Block(),
+            OnRead = _gate.Hold,
         };
         reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)));
         ReadResult canceled = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.True(canceled.IsCanceled && canceled.Buffer.IsEmpty && !canceled.IsCompleted);
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
-        _gate.Set();
+        _gate.Open();
         ReadResult result = await read.WaitAsync(Eventually.Limit, _stop);
         Assert.False(result.IsCanceled);
         Assert.Equal(1000, result.Buffer.Length);
@@ -163,7 +143,7 @@ public sealed class ReaderCancellationTests : IDisposable
 
         Assert.Equal(3, calls.ReadsNoWait);
         ReadResult result = await reader.ReadAtLeastAsync(1000, _stop);
-        Assert.Equal(Pattern.Bytes(1000), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        Assert.Equal(Pattern.Bytes(1000), result.Buffer.ToArray());
         await reader.CompleteAsync();
     }
 
@@ -206,26 +186,9 @@ public sealed class ReaderCancellationTests : IDisposable
 
         // Nobody has looked at the new ones.
         result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-        Assert.Equal(Pattern.Bytes(150), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        Assert.Equal(Pattern.Bytes(150), result.Buffer.ToArray());
         reader.AdvanceTo(result.Buffer.End);
         await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task Complete_DuringAPendingRead_EndsItAndKeepsMemoryAndHandleUntilTheCallReturns()
-    {
-        CheckedPool pool = new();
-        FilePipeReader reader = StuckReader(10_000, pool);
-        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
-        _isReading.Wait(_stop);
-        reader.Complete();
-        await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
-        Assert.True(pool.Rented > 0);
-        Assert.False(reader.OpenedFile.Handle.IsClosed);
-        _gate.Set();
-        Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0 && reader.OpenedFile.Handle.IsClosed, Eventually.Limit));
-        Assert.Equal(0, pool.ReturnedTwice);
-        Assert.Equal(0, pool.ReturnedPinned);
     }
 
     [Fact]
@@ -235,7 +198,7 @@ public sealed class ReaderCancellationTests : IDisposable
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await reader.ReadAsync(_stop));
         Assert.Throws<InvalidOperationException>(() => reader.TryRead(out _));
-        _gate.Set();
+        _gate.Open();
         Assert.Equal(1000, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
         await reader.CompleteAsync();
     }
@@ -247,94 +210,24 @@ public sealed class ReaderCancellationTests : IDisposable
         ScriptedCalls calls = new()
         {
             OnReadNoWait = call => call == 1 ? 100 : -Libc.EAGAIN,
-            OnRead = _ => Block(),
+            OnRead = _gate.Hold,
         };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(5000)), new() { BufferSize = 1000 });
         ReadResult first = await reader.ReadAsync(_stop);
         Assert.Equal(100, first.Buffer.Length);
         reader.AdvanceTo(first.Buffer.Start, first.Buffer.End);
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
-        _isReading.Wait(_stop);
+        _gate.WaitForCall();
         reader.CancelPendingRead();
         ReadResult canceled = await read;
         Assert.Equal(100, canceled.Buffer.Length);
         reader.AdvanceTo(canceled.Buffer.End);
         Assert.Equal(100, reader.Position);
-        _gate.Set();
+        _gate.Open();
         byte[] rest = new byte[4900];
         await reader.AsStream().ReadExactlyAsync(rest, _stop);
         Assert.Equal(-1, Pattern.FirstDifference(rest, 100));
         await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task CancelAndCompleteFromOtherThreads_AtAnyMoment_LoseNothingAndLeakNothing()
-    {
-        byte[] content = Pattern.Bytes(200_000);
-        string path = _folder.File("f", content);
-        CheckedPool pool = new();
-        Random random = new(12345);
-        for (int round = 0; round < 150; round++)
-        {
-            // Every second read waits a moment on another thread.
-            ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 5000, OnRead = _ => 7000 };
-            FilePipeReader reader = calls.Read(
-                path, new() { BufferSize = 1000, Pool = pool, PauseReadAheadThreshold = round % 3 == 0 ? 20_000 : 0 });
-            using CancellationTokenSource stop = new();
-            Task canceller = Task.Run(
-                () =>
-                {
-                    // Now and then only: a read that finds itself canceled every time never gets to read.
-                    for (int i = 0; i < 50 && !stop.IsCancellationRequested; i++)
-                    {
-                        reader.CancelPendingRead();
-                        Thread.SpinWait(i * 40);
-                        Thread.Yield();
-                    }
-                },
-                _stop);
-            long index = 0;
-            long completeAt = round % 2 == 0 ? long.MaxValue : random.Next(0, 200_000);
-            bool isCompleting = false;
-            try
-            {
-                while (true)
-                {
-                    ReadResult result = await reader.ReadAsync(_stop);
-                    foreach (ReadOnlyMemory<byte> memory in result.Buffer)
-                    {
-                        // Complete gives the caller's pool its memory back, also that of this buffer.
-                        Assert.True(Pattern.FirstDifference(memory.Span, index) < 0 || Volatile.Read(ref isCompleting));
-                        index += memory.Length;
-                    }
-
-                    reader.AdvanceTo(result.Buffer.End);
-                    if (result.IsCompleted)
-                    {
-                        break;
-                    }
-
-                    if (index >= completeAt)
-                    {
-                        Volatile.Write(ref isCompleting, true);
-                        _ = Task.Run(() => reader.Complete(), _stop);
-                    }
-                }
-
-                Assert.Equal(content.Length, index);
-            }
-            catch (Exception e) when (isCompleting && e is InvalidOperationException or ArgumentOutOfRangeException)
-            {
-            }
-
-            reader.Complete();
-            await stop.CancelAsync();
-            await canceller;
-        }
-
-        Assert.True(SpinWait.SpinUntil(() => pool.Rented == 0, Eventually.Limit), $"{pool.Rented} pieces of memory were not given back");
-        Assert.Equal(0, pool.ReturnedTwice);
-        Assert.Equal(0, pool.ReturnedPinned);
     }
 
     [Fact]
@@ -344,10 +237,10 @@ public sealed class ReaderCancellationTests : IDisposable
         Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
         using CancellationTokenSource source = new();
         Task copy = reader.CopyToAsync(pipe.Writer, source.Token);
-        _isReading.Wait(_stop);
+        _gate.WaitForCall();
         await source.CancelAsync();
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
-        _gate.Set();
+        _gate.Open();
         await reader.CopyToAsync(pipe.Writer, _stop);
         await pipe.Writer.CompleteAsync();
         MemoryStream copied = new();
@@ -360,35 +253,28 @@ public sealed class ReaderCancellationTests : IDisposable
     public async Task Complete_DuringACopy_EndsItAtOnceAndReleasesEverythingWhenTheCallReturns()
     {
         CheckedPool pool = new();
-        ScriptedCalls calls = new() { OnReadNoWait = call => call == 1 ? 1000 : -Libc.EAGAIN, OnRead = _ => Block() };
+        ScriptedCalls calls = new() { OnReadNoWait = call => call == 1 ? 1000 : -Libc.EAGAIN, OnRead = _gate.Hold };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(10_000)), new() { Pool = pool });
         reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
         Task copy = reader.CopyToAsync(new Pipe().Writer, _stop);
-        _isReading.Wait(_stop);
+        _gate.WaitForCall();
         reader.Complete();
         await Assert.ThrowsAsync<InvalidOperationException>(() => copy.WaitAsync(Eventually.Limit, _stop));
         Assert.False(reader.OpenedFile.Handle.IsClosed);
-        _gate.Set();
+        _gate.Open();
         await reader.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
         Assert.True(reader.OpenedFile.Handle.IsClosed);
         Assert.Equal(0, pool.Rented);
         Assert.Equal(0, pool.ReturnedTwice);
     }
 
-    /// <summary>A reader whose every read is handed over and stuck there until the gate opens.</summary>
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_buffer")]
     private static extern ref ReadBuffer BufferOf(FilePipeReader reader);
 
+    /// <summary>A reader whose every read is handed over and stuck there until the gate opens.</summary>
     private FilePipeReader StuckReader(int length, CheckedPool? pool = null)
     {
-        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block() };
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _gate.Hold };
         return calls.Read(_folder.File("f", Pattern.Bytes(length)), new() { Pool = pool });
-    }
-
-    private long? Block()
-    {
-        _isReading.Set();
-        _gate.Wait(TestContext.Current.CancellationToken);
-        return null;
     }
 }

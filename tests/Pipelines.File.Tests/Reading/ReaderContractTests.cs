@@ -1,24 +1,13 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using System.IO.Pipes;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Reading;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Positions, completion, read-ahead, the memory that a read takes, and what is counted.</summary>
-public sealed class ReaderContractTests : IDisposable
+public sealed class ReaderContractTests : FileTests
 {
     private const long PoolLimit = 16 * 1024 * 1024;
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task AdvanceTo_ForeignPosition_ThrowsAndChangesNothing()
@@ -117,7 +106,6 @@ public sealed class ReaderContractTests : IDisposable
     [Fact]
     public async Task ReadAhead_Paused_ResumesAtTheResumeThreshold()
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
         ScriptedCalls calls = new() { OnReadNoWait = _ => 10_000, OnRead = _ => 10_000 };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1_000_000)),
             new() { BufferSize = 1000, PauseReadAheadThreshold = 100_000, ResumeReadAheadThreshold = 20_000 });
@@ -146,7 +134,6 @@ public sealed class ReaderContractTests : IDisposable
     [Fact]
     public async Task ReadAsync_WithReadAhead_ContinuationThatBlocksDoesNotHoldUpTheReadingAhead()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         ScriptedCalls calls =
             new() { OnReadNoWait = _ => -Pipelines.File.IO.Libc.EAGAIN, OnRead = call => call == 1 ? Slow() ?? 1000 : 1000 };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(100_000)), new() { PauseReadAheadThreshold = 50_000 });
@@ -170,7 +157,6 @@ public sealed class ReaderContractTests : IDisposable
     [InlineData(200_000, true)]
     public async Task Pool_IsEmptyForAWhile_ThrowsAtTheReadAndLosesNothing(long readAhead, bool waits)
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
         CheckedPool pool = new() { Limit = 200 };
         ScriptedCalls calls = new() { OnReadNoWait = _ => waits ? -Pipelines.File.IO.Libc.EAGAIN : null };
         FilePipeReader reader = calls.Read(
@@ -181,34 +167,7 @@ public sealed class ReaderContractTests : IDisposable
         Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
         reader.AdvanceTo(result.Buffer.End);
         await reader.CompleteAsync();
-        Assert.Equal(0, pool.Rented);
-        Assert.Equal(0, pool.ReturnedTwice);
-        Assert.Equal(0, pool.ReturnedPinned);
-    }
-
-    [Fact]
-    public async Task Length_ShorterThanTheFile_IsNotExceededByACopy()
-    {
-        string path = _folder.File("f", Pattern.Bytes(100_000));
-        foreach (long length in new[] { 1L, 100, 70_000, 99_999 })
-        {
-            FilePipeReader reader = FilePipeReader.Create(path, new() { Length = length, Offset = 1 });
-            MemoryStream copied = new();
-            await reader.CopyToAsync(PipeWriter.Create(copied, new StreamPipeWriterOptions(minimumBufferSize: 200_000)), _stop);
-            Assert.Equal(Pattern.Bytes(length, 1), copied.ToArray());
-            Assert.Equal(length + 1, reader.Position);
-            await reader.CompleteAsync();
-        }
-    }
-
-    [Fact]
-    public async Task SmallFile_TakesASmallSegment()
-    {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(1000)));
-        ReadResult result = await reader.ReadAsync(_stop);
-        FileSegment segment = Assert.IsType<FileSegment>(result.Buffer.Start.GetObject());
-        Assert.InRange(segment.Capacity, 1000, 1024);
-        await reader.CompleteAsync();
+        pool.AssertReturned();
     }
 
     [Theory]
@@ -241,7 +200,6 @@ public sealed class ReaderContractTests : IDisposable
     [Fact]
     public async Task Meter_CountsInlineReadsHandOversBytesAndFallbacks()
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
         using Counters counters = new();
         string path = _folder.File("f", Pattern.Bytes(100_000));
         ScriptedCalls calls = new() { OnReadNoWait = call => call == 4 ? -123 : 30_000 };
@@ -276,96 +234,6 @@ public sealed class ReaderContractTests : IDisposable
         }
 
         Assert.InRange(least, 1, 384);
-    }
-
-    [Fact]
-    public async Task PortableBackend_ReadsAndWritesTheSame()
-    {
-        byte[] content = Pattern.Bytes(500_000);
-        string path = _folder.File("f");
-        SafeFileHandle target = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
-        FilePipeWriter writer = FilePipeWriter.Create(new PortableFile(target, path, FileProperties.Of(target, path)),
-            new() { FlushGuarantee = FlushGuarantee.Durable }, leaveOpen: false, isOpenedByPath: true);
-        for (int index = 0; index < content.Length; index += 50_000)
-        {
-            await writer.WriteAsync(content.AsMemory(index, 50_000), _stop);
-        }
-
-        await writer.CompleteAsync();
-        SafeFileHandle source = File.OpenHandle(path);
-        FilePipeReader reader = FilePipeReader.Create(
-            new PortableFile(source, path, FileProperties.Of(source, path)), new() { BufferSize = 3000 }, leaveOpen: false);
-        MemoryStream copied = new();
-        await reader.CopyToAsync(copied, _stop);
-        await reader.CompleteAsync();
-        Assert.Equal(content, copied.ToArray());
-        Assert.True(source.IsClosed && target.IsClosed);
-    }
-
-    [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
-    public async Task PortableBackend_HandlesThatCannotSeek_ReadsAndWritesTheSame(FlushGuarantee guarantee)
-    {
-        using AnonymousPipeServerStream server = new(PipeDirection.In);
-        using SafeFileHandle target = new(server.ClientSafePipeHandle.DangerousGetHandle(), ownsHandle: false);
-        using SafeFileHandle source = new(server.SafePipeHandle.DangerousGetHandle(), ownsHandle: false);
-        FilePipeWriter writer = FilePipeWriter.Create(new SequentialFile(target, null, FileProperties.Of(target, null)),
-            new() { FlushGuarantee = guarantee }, leaveOpen: true, isOpenedByPath: false);
-        FilePipeReader reader = FilePipeReader.Create(
-            new SequentialFile(source, null, FileProperties.Of(source, null)), new(), leaveOpen: true);
-        Task writing = PatternFile.WriteAsync(writer, 300_000);
-        ReadResult result = await reader.ReadAtLeastAsync(300_000, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-        Assert.Equal(Pattern.Bytes(300_000), result.Buffer.ToArray());
-        await writing;
-        server.DisposeLocalCopyOfClientHandle();
-        reader.AdvanceTo(result.Buffer.End);
-        Assert.True((await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop)).IsCompleted);
-        await reader.CompleteAsync();
-        GC.Collect();
-        GC.WaitForPendingFinalizers();
-        Assert.False(source.IsClosed || target.IsClosed);
-    }
-
-    [Fact]
-    public async Task SixtyFourReadersAtOnce_ReadTheRightBytesAndLeaveNoHandle()
-    {
-        string path = _folder.File("f", Pattern.Bytes(1_000_000));
-        int before = Handles();
-        await Parallel.ForEachAsync(
-            Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
-            {
-                FilePipeReader reader = FilePipeReader.Create(
-                    path, new() { BufferSize = 500 + (number * 100), PauseReadAheadThreshold = number % 2 * 100_000, Offset = number });
-                long index = number;
-                int reads = 0;
-                while (true)
-                {
-                    if (number % 3 == 0 && ++reads % 2 == 0)
-                    {
-                        reader.CancelPendingRead();
-                    }
-
-                    ReadResult result = await reader.ReadAsync(stop);
-                    foreach (ReadOnlyMemory<byte> memory in result.Buffer)
-                    {
-                        Assert.Equal(-1, Pattern.FirstDifference(memory.Span, index));
-                        index += memory.Length;
-                    }
-
-                    reader.AdvanceTo(result.Buffer.End);
-                    if (result.IsCompleted)
-                    {
-                        break;
-                    }
-                }
-
-                Assert.Equal(1_000_000, index);
-                await reader.CompleteAsync();
-            });
-        Assert.True(SpinWait.SpinUntil(() => Handles() <= before, Eventually.Limit), "Handles are left open.");
-
-        int Handles() => OperatingSystem.IsLinux() ? OpenHandles.Of(path) : 0;
     }
 
     [Fact]

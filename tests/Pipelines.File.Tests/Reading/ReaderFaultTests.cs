@@ -1,27 +1,17 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>What the call that does not wait is known to answer, and real errors.</summary>
-public sealed class ReaderFaultTests : IDisposable
+public sealed class ReaderFaultTests : FileTests
 {
     private const int Length = 100_000;
 
-    private readonly TempFolder _folder = new();
     private readonly string _path;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public ReaderFaultTests()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
         _path = _folder.File("f", Pattern.Bytes(Length));
     }
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData(Libc.ENOSYS)]
@@ -57,7 +47,7 @@ public sealed class ReaderFaultTests : IDisposable
         reader.AdvanceTo(first.Buffer.Start, first.Buffer.End);
         await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAtLeastAsync(Length, _stop));
         ReadResult result = await reader.ReadAsync(_stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-        Assert.Equal(Pattern.Bytes(3000), System.Buffers.BuffersExtensions.ToArray(result.Buffer));
+        Assert.Equal(Pattern.Bytes(3000), result.Buffer.ToArray());
         reader.AdvanceTo(result.Buffer.End);
         await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop));
         await reader.CompleteAsync();
@@ -98,42 +88,26 @@ public sealed class ReaderFaultTests : IDisposable
         Assert.True(reader.OpenedFile.Handle.IsClosed);
     }
 
-    [Fact]
-    public async Task ReadNoWait_SaysZeroBeforeTheEnd_ThePlainCallDecides()
+    [Theory]
+    [InlineData("0 before the end")]
+    [InlineData("EIO that is not true")]
+    [InlineData("few bytes")]
+    [InlineData("EINTR")]
+    [InlineData("EAGAIN")]
+    public async Task ReadNoWait_AnswersThisNowAndThen_EveryByteComesOnce(string answer)
     {
-        ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? 0 : 9999 };
-        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
-        Assert.True(calls.Reads > 0);
-    }
-
-    [Fact]
-    public async Task ReadNoWait_SaysEioThatIsNotTrue_ThePlainCallDecides()
-    {
-        ScriptedCalls calls = new() { OnReadNoWait = call => call % 3 == 0 ? -Libc.EIO : 777 };
-        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
-    }
-
-    [Fact]
-    public async Task ReadNoWait_IsShort_IsNotTheEnd()
-    {
-        ScriptedCalls calls = new() { OnReadNoWait = call => 1 + (call % 900) };
-        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path, new() { BufferSize = 300 })));
-    }
-
-    [Fact]
-    public async Task ReadNoWait_WouldWait_IsHandedOverAndTriedAgainNextTime()
-    {
-        ScriptedCalls calls =
-            new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 4096, OnRead = call => call % 3 == 0 ? -Libc.EINTR : 1000 };
-        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
-        Assert.InRange(calls.ReadsNoWait, 20, 100);
-    }
-
-    [Fact]
-    public async Task ReadNoWait_IsInterrupted_IsContinued()
-    {
-        ScriptedCalls calls = new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EINTR : 5000 };
-        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path)));
+        ScriptedCalls calls = answer switch
+        {
+            "0 before the end" => new() { OnReadNoWait = call => call % 2 == 0 ? 0 : 9999 },
+            "EIO that is not true" => new() { OnReadNoWait = call => call % 3 == 0 ? -Libc.EIO : 777 },
+            "few bytes" => new() { OnReadNoWait = call => 1 + (call % 900) },
+            "EINTR" => new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EINTR : 5000 },
+            _ => new() { OnReadNoWait = call => call % 2 == 0 ? -Libc.EAGAIN : 4096, OnRead = call => call % 3 == 0 ? -Libc.EINTR : 1000 },
+        };
+        int bufferSize = answer == "few bytes" ? 300 : 4096;
+        Assert.Equal(Length, await PatternFile.ReadToEndAsync(calls.Read(_path, new() { BufferSize = bufferSize })));
+        Assert.True(calls.Reads > 0 || answer is "few bytes" or "EINTR");
+        Assert.True(answer != "EAGAIN" || calls.ReadsNoWait is >= 20 and <= 100);
     }
 
     [Theory]
@@ -169,47 +143,6 @@ public sealed class ReaderFaultTests : IDisposable
     }
 
     [Theory]
-    [InlineData("preadv2:error=EOPNOTSUPP:when=1")]
-    [InlineData("preadv2:error=EAGAIN:when=1+2")]
-    [InlineData("preadv2:error=EIO:when=2")]
-    [InlineData("preadv2:error=EPERM:when=1")]
-    [InlineData("preadv2:error=EINTR:when=1+2")]
-    [InlineData("preadv2:retval=0:when=2")]
-    [InlineData("preadv2:error=EAGAIN:when=1+2 -e inject=preadv:error=EINTR:when=1")]
-    [InlineData("preadv2:delay_enter=20000:when=2")]
-    public async Task Read_SystemCallInjected_EveryByteComesOnce(string injection)
-    {
-        ChildProcess.SkipUnlessLinux("strace");
-        string trace = _folder.File("trace");
-        string path = _folder.File("large", Pattern.Bytes(1_500_000));
-        (int status, string output, string error) = await ChildProcess.RunAsync(
-            $"strace -f -o '{trace}' -e trace=preadv,preadv2 -e inject={injection} {ChildProcess.Command("read", path, "4096")}");
-        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
-        Assert.True(status == 0, output + error);
-        Assert.Equal("read 1500000", output.Trim());
-        string traced = await File.ReadAllTextAsync(trace, _stop);
-        bool isInjected = traced.Contains("INJECTED", StringComparison.Ordinal) || traced.Contains("DELAYED", StringComparison.Ordinal);
-        Assert.SkipWhen(
-            !isInjected && traced.Contains("RWF_NOWAIT) = -1 EOPNOTSUPP", StringComparison.Ordinal),
-            "The file system does not know RWF_NOWAIT, so no second call comes.");
-        Assert.True(isInjected, traced);
-    }
-
-    [Fact]
-    public async Task Read_SystemCallFails_ThrowsAndNamesTheFile()
-    {
-        ChildProcess.SkipUnlessLinux("strace");
-        string trace = _folder.File("trace");
-        (int status, string output, string error) = await ChildProcess.RunAsync(
-            $"strace -f -o '{trace}' -e trace=preadv,preadv2 -e inject=preadv2,preadv:error=EIO:when=1+ "
-            + $"{ChildProcess.Command("read", _path, "4096")}");
-        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
-        Assert.True(status == 3, output + error);
-        Assert.Contains("failed IOException", output, StringComparison.Ordinal);
-        Assert.Contains(_path, output, StringComparison.Ordinal);
-    }
-
-    [Theory]
     [InlineData(false, 0)]
     [InlineData(true, 0)]
     [InlineData(false, 1000)]
@@ -236,9 +169,7 @@ public sealed class ReaderFaultTests : IDisposable
         });
         await Assert.ThrowsAsync<ObjectDisposedException>(async () => await reader.ReadAsync(_stop));
         await reader.CompleteAsync();
-        Assert.Equal(0, pool.Rented);
-        Assert.Equal(0, pool.ReturnedTwice);
-        Assert.Equal(0, pool.ReturnedPinned);
+        pool.AssertReturned();
     }
 
     [Fact]

@@ -1,25 +1,14 @@
-using System.Buffers;
 using System.IO.Compression;
-using System.IO.Pipelines;
 using System.Net;
 using System.Net.Sockets;
 using System.Text;
 using System.Text.Json;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Files of every kind: FIFOs, devices, /proc, sparse, growing, truncated; and what is no file.</summary>
-public sealed class ReaderFileKindTests : IDisposable
+public sealed class ReaderFileKindTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task Fifo_HundredIdleOnes_HoldNoThreadOfThePool()
     {
@@ -27,7 +16,7 @@ public sealed class ReaderFileKindTests : IDisposable
         for (int i = 0; i < 100; i++)
         {
             string path = Fifo.Make(_folder, $"fifo{i}");
-            FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
+            FileStream source = new(Fifo.OpenBothWays(path), FileAccess.Write, 0);
             FilePipeReader reader = FilePipeReader.Create(path);
             pipes.Add((reader, source, reader.ReadAsync(_stop).AsTask()));
         }
@@ -84,69 +73,6 @@ public sealed class ReaderFileKindTests : IDisposable
     }
 
     [Fact]
-    public async Task Fifo_WriterGoesAway_IsTheEnd()
-    {
-        string path = Fifo.Make(_folder);
-        FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
-        FilePipeReader reader = FilePipeReader.Create(path);
-        await source.WriteAsync(new byte[10], _stop);
-        ReadResult result = await reader.ReadAsync(_stop);
-        reader.AdvanceTo(result.Buffer.End);
-        Task<ReadResult> last = reader.ReadAsync(_stop).AsTask();
-        await source.DisposeAsync();
-        Assert.True((await last.WaitAsync(Eventually.Limit, _stop)).IsCompleted);
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task Fifo_ReadAtLeastAndCopyTo_Work()
-    {
-        string path = Fifo.Make(_folder);
-        FileStream source = new(OpenBothWays(path), FileAccess.Write, 0);
-        FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = 1000 });
-        Task writing = Task.Run(
-            async () =>
-            {
-                for (int index = 0; index < 500_000; index += 100)
-                {
-                    await source.WriteAsync(Pattern.Bytes(100, index), _stop);
-                }
-
-                await source.DisposeAsync();
-            },
-            _stop);
-        ReadResult result = await reader.ReadAtLeastAsync(100_000, _stop);
-        Assert.True(result.Buffer.Length >= 100_000);
-        reader.AdvanceTo(result.Buffer.GetPosition(77_777));
-        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
-        await reader.CopyToAsync(pipe.Writer, _stop);
-        await pipe.Writer.CompleteAsync();
-        await writing;
-        MemoryStream copied = new();
-        await pipe.Reader.CopyToAsync(copied, _stop);
-        Assert.Equal(500_000 - 77_777, copied.Length);
-        Assert.Equal(-1, Pattern.FirstDifference(copied.ToArray(), 77_777));
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task Fifo_CopyToCanceledWhileIdle_EndsAtOnce()
-    {
-        string path = Fifo.Make(_folder);
-        using SafeFileHandle source = OpenBothWays(path);
-        FilePipeReader reader = FilePipeReader.Create(path);
-        Pipe pipe = new();
-        Task copy = reader.CopyToAsync(pipe.Writer, _stop);
-        reader.CancelPendingRead();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
-        using CancellationTokenSource canceled = new();
-        copy = reader.CopyToAsync(pipe.Writer, canceled.Token);
-        canceled.CancelAfter(20);
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => copy.WaitAsync(Eventually.Limit, _stop));
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
     public async Task Device_Zero_GivesAsManyBytesAsAsked()
     {
         Assert.SkipUnless(File.Exists("/dev/zero"), "There is no /dev/zero.");
@@ -196,22 +122,6 @@ public sealed class ReaderFileKindTests : IDisposable
         await reader.CompleteAsync();
     }
 
-    [Fact]
-    public async Task GrowingFile_IsReadToTheEndThatItHasThen()
-    {
-        string path = _folder.File("f", Pattern.Bytes(1000));
-        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite });
-        ReadResult result = await reader.ReadAsync(_stop);
-        Assert.Equal(1000, result.Buffer.Length);
-        reader.AdvanceTo(result.Buffer.End);
-        using (FileStream more = new(path, FileMode.Append, FileAccess.Write, FileShare.ReadWrite))
-        {
-            more.Write(Pattern.Bytes(3_000_000, 1000));
-        }
-
-        Assert.Equal(3_001_000, await PatternFile.ReadToEndAsync(reader, 1000));
-    }
-
     [Theory]
     [InlineData(0)]
     [InlineData(150_000)]
@@ -222,26 +132,12 @@ public sealed class ReaderFileKindTests : IDisposable
         ReadResult result = await reader.ReadAsync(_stop);
         long first = result.Buffer.Length;
         reader.AdvanceTo(result.Buffer.End);
-        using (FileStream shorter = new(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
-        {
-            shorter.SetLength(newLength);
-        }
+        PatternFile.SetLength(path, newLength);
 
         result = await reader.ReadAtLeastAsync(1_000_000, _stop);
         Assert.True(result.IsCompleted);
         Assert.Equal(Math.Max(0, newLength - first), result.Buffer.Length);
         await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task Stdin_ThroughItsHandle_IsRead()
-    {
-        ChildProcess.SkipUnlessLinux("sh");
-        string path = _folder.File("f", Pattern.Bytes(300_000));
-        (int status, string output, string error) = await ChildProcess.RunAsync(
-            $"cat '{path}' | {ChildProcess.Command("read", "/dev/stdin", "4096")}");
-        Assert.True(status == 0, output + error);
-        Assert.Equal("read 300000", output.Trim());
     }
 
     [Fact]
@@ -321,28 +217,6 @@ public sealed class ReaderFileKindTests : IDisposable
     }
 
     [Fact]
-    public async Task Create_OptionsOutOfRange_Throws()
-    {
-        string path = _folder.File("f", [1]);
-        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { BufferSize = 0 }));
-        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Offset = -1 }));
-        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Length = -1 }));
-        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Length = long.MaxValue, Offset = 1 }));
-        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = -1 }));
-        Assert.Throws<ArgumentOutOfRangeException>(
-            () => FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 5, ResumeReadAheadThreshold = 6 }));
-        Assert.Throws<ArgumentOutOfRangeException>(() => FilePipeReader.Create(path, new() { Backend = (FilePipeBackend)99 }));
-        if (!OperatingSystem.IsWindows())
-        {
-            Assert.Contains("Overlapped", Assert.Throws<PlatformNotSupportedException>(
-                () => FilePipeReader.Create(path, new() { Backend = FilePipeBackend.Overlapped })).Message, StringComparison.Ordinal);
-        }
-
-        // None of them has left the file open.
-        await Eventually.FreeAsync(path);
-    }
-
-    [Fact]
     public async Task AsStream_WorksWithTheStreamsOfOthers()
     {
         string text = string.Concat(Enumerable.Range(0, 20_000).Select(i => $"{{\"n\":{i}}}\n"));
@@ -383,14 +257,10 @@ public sealed class ReaderFileKindTests : IDisposable
         return (mine, await listener.AcceptAsync(_stop));
     }
 
-    private static SafeFileHandle OpenBothWays(string path)
-        => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
-
     /// <summary>/dev/kmsg answers EPIPE for messages that were overwritten before they were read, and then goes on.</summary>
     [Fact]
     public async Task ReadAsync_BrokenPipeOfADevice_IsAnErrorAndNotTheEnd()
     {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
         ScriptedCalls calls = new() { OnRead = _ => -Libc.EPIPE, OnReadNoWait = _ => -Libc.EPIPE };
         FilePipeReader device = calls.Read("/dev/zero");
         Assert.Equal(Libc.EPIPE, (await Assert.ThrowsAsync<IOException>(async () => await device.ReadAsync(_stop))).HResult);

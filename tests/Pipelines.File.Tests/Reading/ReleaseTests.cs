@@ -1,9 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Memory;
 using Pipelines.File.Reading;
 
@@ -12,13 +6,8 @@ namespace FilePipelines.Tests;
 /// <summary>
 /// What is released, and when: CompleteAsync is over when file and memory are, and a reader keeps what its next read needs.
 /// </summary>
-public sealed class ReleaseTests : IDisposable
+public sealed class ReleaseTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     /// <summary>
     /// A read ahead finds that the file was cut, and its loop gives the memory back that it has not filled: until the caller's pool has
     /// that, the reader is not released.
@@ -54,10 +43,7 @@ public sealed class ReleaseTests : IDisposable
         };
         string path = _folder.File("f", Pattern.Bytes(2 * Read));
         FilePipeReader reader = FilePipeReader.Create(path, new() { Pool = pool, BufferSize = Read, PauseReadAheadThreshold = 4 * Read });
-        using (FileStream shorter = new(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
-        {
-            shorter.SetLength(Read);
-        }
+        PatternFile.SetLength(path, Read);
 
         ValueTask<ReadResult> read = reader.ReadAsync(_stop);
         reading = -1;
@@ -72,33 +58,32 @@ public sealed class ReleaseTests : IDisposable
     }
 
     /// <summary>The pool has the memory again, but the buffer shows nobody else's.</summary>
-    [Fact]
-    public async Task ReaderComplete_CallerHoldsABufferOfItsPool_NoLaterReaderFillsIt()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task End_CallerHoldsABufferOfItsPool_NoLaterReaderFillsIt(bool isBufferingPipe)
     {
-        string path = _folder.File("f", Pattern.Bytes(100_000));
+        byte[] content = Pattern.Bytes(100_000);
         string other = _folder.File("other", [.. Enumerable.Repeat((byte)7, 100_000)]);
-        FilePipeReader reader = FilePipeReader.Create(path, new() { Pool = new CheckedPool() });
-        ReadOnlySequence<byte> held = (await reader.ReadAsync(_stop)).Buffer;
-        reader.Complete();
-        for (int i = 0; i < 10; i++)
+        ReadOnlySequence<byte> held;
+        if (isBufferingPipe)
         {
-            await using FilePipeReader later = FilePipeReader.Create(other, new() { Pool = new CheckedPool() });
-            Assert.Equal(100_000, (await later.ReadAsync(_stop)).Buffer.Length);
-            Assert.False(Shows(held, 7));
+            FileBufferingPipe pipe = new(new() { Folder = _folder.Path, Pool = new CheckedPool(), MemoryThreshold = 200_000 });
+            await pipe.Writer.WriteAsync(content, _stop);
+            held = (await pipe.Reader.ReadAsync(_stop)).Buffer;
+            await pipe.DisposeAsync();
         }
-    }
+        else
+        {
+            FilePipeReader reader = FilePipeReader.Create(_folder.File("f", content), new() { Pool = new CheckedPool() });
+            held = (await reader.ReadAsync(_stop)).Buffer;
+            reader.Complete();
+        }
 
-    [Fact]
-    public async Task BufferingPipeDispose_CallerHoldsABufferOfItsPool_NoLaterReaderFillsIt()
-    {
-        string other = _folder.File("other", [.. Enumerable.Repeat((byte)7, 100_000)]);
-        FileBufferingPipe pipe = new(new() { Folder = _folder.Path, Pool = new CheckedPool(), MemoryThreshold = 200_000 });
-        await pipe.Writer.WriteAsync(Pattern.Bytes(100_000), _stop);
-        ReadOnlySequence<byte> held = (await pipe.Reader.ReadAsync(_stop)).Buffer;
-        await pipe.DisposeAsync();
         for (int i = 0; i < 10; i++)
         {
-            await using FilePipeReader later = FilePipeReader.Create(other, new() { Pool = new CheckedPool(), BufferSize = 1000 });
+            await using FilePipeReader later = FilePipeReader.Create(
+                other, new() { Pool = new CheckedPool(), BufferSize = isBufferingPipe ? 1000 : 4096 });
             await later.ReadAtLeastAsync(100_000, _stop);
             Assert.False(Shows(held, 7));
         }
@@ -184,27 +169,21 @@ public sealed class ReleaseTests : IDisposable
     [Fact]
     public async Task ReaderCompleteAsync_DuringAReadThatIsStuck_CompletesWhenTheSystemIsDone()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        using ManualResetEventSlim gate = new();
-        using ManualResetEventSlim isReading = new();
+        using Gate gate = new();
         ScriptedCalls calls = new()
         {
             OnReadNoWait = _ => -Libc.EAGAIN,
-            OnRead = _ =>
-            {
-                isReading.Set();
-                gate.Wait(TestContext.Current.CancellationToken);
-                return null;
-            },
+            OnRead = gate.Hold,
         };
         CheckedPool pool = new();
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)), new() { Pool = pool });
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
-        isReading.Wait(_stop);
+        gate.WaitForCall();
         Task[] completing = [reader.CompleteAsync().AsTask(), reader.CompleteAsync().AsTask(), reader.DisposeAsync().AsTask()];
         await Assert.ThrowsAsync<InvalidOperationException>(() => read.WaitAsync(Eventually.Limit, _stop));
         Assert.DoesNotContain(completing, task => task.IsCompleted);
-        gate.Set();
+        Assert.True(pool.Rented > 0 && !reader.OpenedFile.Handle.IsClosed);
+        gate.Open();
         await Task.WhenAll(completing).WaitAsync(Eventually.Limit, _stop);
         Assert.True(reader.OpenedFile.Handle.IsClosed);
         Assert.Equal(0, pool.Rented);
@@ -365,8 +344,7 @@ public sealed class ReleaseTests : IDisposable
         string path = _folder.File("f");
         using (FilePipeWriter writer = FilePipeWriter.Create(path))
         {
-            Pattern.Fill(writer.GetSpan(100)[..100], 0);
-            writer.Advance(100);
+            writer.Put(100);
         }
 
         Assert.Equal(Pattern.Bytes(100), File.ReadAllBytes(path));
@@ -386,11 +364,9 @@ public sealed class ReleaseTests : IDisposable
     [InlineData(false)]
     public async Task Dispose_OfAWriterThatHasFailed_ThrowsOnceAndClosesTheFile(bool isAsync)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         ScriptedCalls calls = new() { OnWrite = _ => -Libc.EIO };
         FilePipeWriter writer = calls.Write(_folder.File("f"));
-        Pattern.Fill(writer.GetSpan(100)[..100], 0);
-        writer.Advance(100);
+        writer.Put(100);
         Exception? thrown = isAsync
             ? await Record.ExceptionAsync(async () => await writer.DisposeAsync())
             : Record.Exception(writer.Dispose);

@@ -1,21 +1,11 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>One error of a file that many calls throw: each with where it came from, and with no more of the calls before it.</summary>
-public sealed class StoredErrorTests : IDisposable
+public sealed class StoredErrorTests : FileTests
 {
     private const int Calls = 50;
 
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public StoredErrorTests() => Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task Writer_ErrorThrownByManyCalls_HasTheTraceOfEachAlone()

@@ -1,14 +1,8 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>The error that says that a file exists.</summary>
-public sealed class FileExistsExceptionTests : IDisposable
+public sealed class FileExistsExceptionTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public void Says_ErrorOfThisSystem_TellsThatTheFileExists()
     {

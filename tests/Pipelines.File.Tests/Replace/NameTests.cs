@@ -1,5 +1,4 @@
 using System.Diagnostics;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
@@ -66,7 +65,6 @@ public sealed class NameTests : IDisposable
     [InlineData(true)]
     public async Task CompleteAsync_DurableAndTheFolderWasSwapped_NamesAndSyncsOneFolder(bool exists)
     {
-        ChildProcess.SkipUnlessLinux();
         Directory.CreateDirectory(_folder.File("sub"));
         if (exists)
         {

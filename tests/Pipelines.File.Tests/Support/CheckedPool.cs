@@ -6,8 +6,20 @@ namespace FilePipelines.Tests;
 /// <summary>
 /// A memory pool that knows what is out, poisons what comes back, and objects to memory that comes back twice, or pinned.
 /// </summary>
-internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool<byte>
+internal class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool<byte>
 {
+    /// <summary>The code of a pool that a reader or writer runs.</summary>
+    internal enum Part
+    {
+        None,
+        MaxBufferSize,
+        Rent,
+        Memory,
+        Pin,
+        Unpin,
+        Dispose,
+    }
+
     private int _rented;
     private int _returnedTwice;
     private int _returnedPinned;
@@ -23,17 +35,21 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
     /// <summary>Pins that were not undone.</summary>
     public int Pins => Volatile.Read(ref _pins);
 
-    public override int MaxBufferSize => maxBufferSize;
+    public override int MaxBufferSize
+    {
+        get
+        {
+            Call(Part.MaxBufferSize);
+            return maxBufferSize;
+        }
+    }
 
     /// <summary>Pieces that may be out at a time: where there are as many, <see cref="Rent"/> throws.</summary>
     public int Limit { get; set; } = int.MaxValue;
 
-    /// <summary>What happens before memory is rented.</summary>
-    public Action? BeforeRent { get; init; }
-
     public override IMemoryOwner<byte> Rent(int minBufferSize = -1)
     {
-        BeforeRent?.Invoke();
+        Call(Part.Rent);
         if (Rented >= Limit)
         {
             throw new InvalidOperationException("The pool is empty.");
@@ -46,6 +62,15 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
     /// <summary>What happens before a piece of its memory gives its span.</summary>
     public Action? OnSpan { get; set; }
 
+    /// <summary>All memory has come back, once, and was not in use.</summary>
+    public void AssertReturned()
+        => Assert.Equal((0, 0, 0, 0), (Rented, ReturnedTwice, ReturnedPinned, Pins));
+
+    /// <summary>Every part begins with this.</summary>
+    private protected virtual void Call(Part part)
+    {
+    }
+
     protected override void Dispose(bool disposing)
     {
     }
@@ -55,6 +80,15 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
         private int _isReturned;
         private int _ownPins;
 
+        public override Memory<byte> Memory
+        {
+            get
+            {
+                pool.Call(Part.Memory);
+                return base.Memory;
+            }
+        }
+
         public override Span<byte> GetSpan()
         {
             pool.OnSpan?.Invoke();
@@ -63,6 +97,7 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
 
         public override MemoryHandle Pin(int elementIndex = 0)
         {
+            pool.Call(Part.Pin);
             Interlocked.Increment(ref _ownPins);
             Interlocked.Increment(ref pool._pins);
             GCHandle handle = GCHandle.Alloc(array, GCHandleType.Pinned);
@@ -73,6 +108,7 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
         {
             Interlocked.Decrement(ref _ownPins);
             Interlocked.Decrement(ref pool._pins);
+            pool.Call(Part.Unpin);
         }
 
         protected override void Dispose(bool disposing)
@@ -90,6 +126,7 @@ internal sealed class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool
 
             array.AsSpan().Fill(0xDD);
             Interlocked.Decrement(ref pool._rented);
+            pool.Call(Part.Dispose);
         }
     }
 }

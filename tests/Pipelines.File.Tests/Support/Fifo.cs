@@ -1,6 +1,5 @@
 using System.ComponentModel;
 using System.Runtime.InteropServices;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
@@ -14,13 +13,14 @@ internal sealed partial class Fifo : IDisposable
     private Fifo(string path)
     {
         Path = path;
-
-        // Open for both: with nobody at the other end yet, open(2) for writing alone would wait.
-        _writeEnd = new FileStream(
-            File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite), FileAccess.Write, bufferSize: 0);
+        _writeEnd = new FileStream(OpenBothWays(path), FileAccess.Write, bufferSize: 0);
     }
 
     public string Path { get; }
+
+    /// <summary>Opens a FIFO, or another file, for both: with nobody at the other end yet, open(2) for one of them would wait.</summary>
+    public static SafeFileHandle OpenBothWays(string path)
+        => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
 
     /// <summary>Skips the test where a FIFO cannot be opened so.</summary>
     public static Fifo Create(TempFolder folder, string name = "fifo") => new(Make(folder, name));

@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>The lines of a log, one at a time, with what must not come.</summary>

@@ -1,7 +1,4 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using System.Text;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 

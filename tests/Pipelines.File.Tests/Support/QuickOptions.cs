@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Options of a follower that leaves a renamed file soon: the tests' writers have moved on by then.</summary>

@@ -1,6 +1,4 @@
 using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
@@ -14,6 +12,9 @@ internal sealed unsafe class RecordedCalls : UnixCalls
     private readonly List<FileCall> _calls = [];
     private readonly Dictionary<int, int> _files = [];
     private int _nextFile;
+
+    /// <summary>Skips the test that makes one where there are no such calls.</summary>
+    public RecordedCalls() => ChildProcess.SkipUnlessLinux();
 
     /// <summary>What the implementation is to have wrong.</summary>
     public PlantedMistake Mistake { get; init; }

@@ -1,5 +1,3 @@
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>The end of a request, as a task.</summary>

@@ -1,7 +1,4 @@
 using System.Collections.Concurrent;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Writing;
 
 namespace FilePipelines.Tests;
@@ -19,12 +16,23 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     private int _syncs;
     private int _closes;
 
+    /// <summary>Skips the test that makes one where there are no such calls.</summary>
+    public ScriptedCalls() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
+
     /// <summary>
     /// By the number of the call from 1: <see langword="null"/> for the real call, a negative errno, or the most bytes that it may move.
     /// </summary>
     public Func<int, long?>? OnRead { get; init; }
 
-    public Func<int, long?>? OnReadNoWait { get; init; }
+    public Func<int, long?>? OnReadNoWait
+    {
+        get;
+        init
+        {
+            Assert.SkipUnless(OperatingSystem.IsLinux(), "Only Linux has a read that does not wait.");
+            field = value;
+        }
+    }
 
     public Func<int, long?>? OnWrite { get; init; }
 

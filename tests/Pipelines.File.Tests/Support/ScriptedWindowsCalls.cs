@@ -1,8 +1,5 @@
 using System.Collections.Concurrent;
 using System.Runtime.Versioning;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 

@@ -1,21 +1,14 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using System.Security.Cryptography;
-using FilePipelines.Child;
 using FsCheck;
 using FsCheck.Fluent;
-using Pipelines.File;
 using Pipelines.File.Testing;
 
 namespace FilePipelines.Tests;
 
 /// <summary>A tap sees each byte once and in order, and the pipe behind it does what it would do without.</summary>
-public sealed class TapTests : IDisposable
+public sealed class TapTests : FileTests
 {
     private const int Length = 100_000;
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public enum Verb
     {
@@ -26,8 +19,6 @@ public sealed class TapTests : IDisposable
     }
 
     public sealed record ReadAct(Verb Verb, int Size, int Consumed, int Examined);
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     [Trait("Category", FuzzTime.Category)]
@@ -172,15 +163,11 @@ public sealed class TapTests : IDisposable
     {
         byte[] content = Pattern.Bytes(Length);
         PipeReader reader = PipeReader.Create(Piece.Chain([.. content.Chunk(1000)])).Tap(_ => { });
-        int flushes = 0;
-        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
-        await reader.CopyToAsync(new CountingWriter(pipe.Writer, () => flushes++), _stop);
+        WatchedWriter received = new(1 << 20);
+        await reader.CopyToAsync(received, _stop);
         await reader.CompleteAsync();
-        await pipe.Writer.CompleteAsync();
-        using PooledMemoryStream received = new();
-        await pipe.Reader.CopyToAsync(received, _stop);
-        Assert.Equal(content, received.ToArray());
-        Assert.Equal(1, flushes);
+        Assert.Equal(content, received.Received);
+        Assert.Equal(1, received.Flushes);
     }
 
     /// <summary>The destination's memory does not grow with what the reader has buffered.</summary>
@@ -188,13 +175,10 @@ public sealed class TapTests : IDisposable
     public async Task TappedReader_CopyOfALargeBuffer_FlushesEvery256KiB()
     {
         PipeReader reader = PipeReader.Create(new ReadOnlySequence<byte>(Pattern.Bytes(1024 * 1024))).Tap(_ => { });
-        int flushes = 0;
-        Pipe pipe = new(new PipeOptions(pauseWriterThreshold: 0));
-        await reader.CopyToAsync(new CountingWriter(pipe.Writer, () => flushes++), _stop);
-        Assert.Equal(4, flushes);
+        WatchedWriter received = new(1 << 20);
+        await reader.CopyToAsync(received, _stop);
+        Assert.Equal(4, received.Flushes);
         await reader.CompleteAsync();
-        await pipe.Writer.CompleteAsync();
-        await pipe.Reader.CompleteAsync();
     }
 
     [Fact]
@@ -453,24 +437,5 @@ public sealed class TapTests : IDisposable
 
             return new ReadOnlySequence<byte>(first, 0, last, last.Memory.Length);
         }
-    }
-
-    private sealed class CountingWriter(PipeWriter writer, Action onFlush) : PipeWriter
-    {
-        public override Memory<byte> GetMemory(int sizeHint = 0) => writer.GetMemory(sizeHint);
-
-        public override Span<byte> GetSpan(int sizeHint = 0) => writer.GetSpan(sizeHint);
-
-        public override void Advance(int bytes) => writer.Advance(bytes);
-
-        public override ValueTask<FlushResult> FlushAsync(CancellationToken cancellationToken = default)
-        {
-            onFlush();
-            return writer.FlushAsync(cancellationToken);
-        }
-
-        public override void CancelPendingFlush() => writer.CancelPendingFlush();
-
-        public override void Complete(Exception? exception = null) => writer.Complete(exception);
     }
 }

@@ -1,8 +1,4 @@
-using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using FilePipelines.Child;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
@@ -10,11 +6,9 @@ namespace FilePipelines.Tests;
 /// Where a wait goes on: in the awaiter's SynchronizationContext or TaskScheduler unless ConfigureAwait(false) says otherwise, however it
 /// ends.
 /// </summary>
-public sealed class ContinuationTests : IDisposable
+public sealed class ContinuationTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly ManualResetEventSlim _gate = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+    private readonly Gate _gate = new();
 
     public ContinuationTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
 
@@ -28,23 +22,19 @@ public sealed class ContinuationTests : IDisposable
         Failure,
     }
 
-    public void Dispose()
+    public override void Dispose()
     {
-        _gate.Set();
-        _folder.Dispose();
+        _gate.Open();
+        base.Dispose();
     }
 
+    public static MatrixTheoryData<Ending, bool> ReaderEndings { get; } = new(Enum.GetValues<Ending>(), [true, false]);
+
+    public static MatrixTheoryData<Ending, bool> WriterEndings { get; }
+        = new(Enum.GetValues<Ending>().Except([Ending.Complete]), [true, false]);
+
     [Theory]
-    [InlineData(Ending.BackEnd, true)]
-    [InlineData(Ending.BackEnd, false)]
-    [InlineData(Ending.Cancel, true)]
-    [InlineData(Ending.Cancel, false)]
-    [InlineData(Ending.Token, true)]
-    [InlineData(Ending.Token, false)]
-    [InlineData(Ending.Complete, true)]
-    [InlineData(Ending.Complete, false)]
-    [InlineData(Ending.Failure, true)]
-    [InlineData(Ending.Failure, false)]
+    [MemberData(nameof(ReaderEndings))]
     public async Task ReadAsync_UnderASynchronizationContext_GoesOnThereUnlessConfiguredOtherwise(
         Ending end, bool continueOnCapturedContext)
     {
@@ -70,19 +60,12 @@ public sealed class ContinuationTests : IDisposable
                 return context.IsCurrentThread;
             });
         Assert.Equal(continueOnCapturedContext, await isThere.WaitAsync(Eventually.Limit, _stop));
-        _gate.Set();
+        _gate.Open();
         await reader.CompleteAsync();
     }
 
     [Theory]
-    [InlineData(Ending.BackEnd, true)]
-    [InlineData(Ending.BackEnd, false)]
-    [InlineData(Ending.Cancel, true)]
-    [InlineData(Ending.Cancel, false)]
-    [InlineData(Ending.Token, true)]
-    [InlineData(Ending.Token, false)]
-    [InlineData(Ending.Failure, true)]
-    [InlineData(Ending.Failure, false)]
+    [MemberData(nameof(WriterEndings))]
     public async Task FlushAsync_UnderASynchronizationContext_GoesOnThereUnlessConfiguredOtherwise(
         Ending end, bool continueOnCapturedContext)
     {
@@ -108,19 +91,12 @@ public sealed class ContinuationTests : IDisposable
                 return context.IsCurrentThread;
             });
         Assert.Equal(continueOnCapturedContext, await isThere.WaitAsync(Eventually.Limit, _stop));
-        _gate.Set();
+        _gate.Open();
         _ = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
     }
 
     [Theory]
-    [InlineData(Ending.BackEnd, true)]
-    [InlineData(Ending.BackEnd, false)]
-    [InlineData(Ending.Cancel, true)]
-    [InlineData(Ending.Cancel, false)]
-    [InlineData(Ending.Token, true)]
-    [InlineData(Ending.Token, false)]
-    [InlineData(Ending.Failure, true)]
-    [InlineData(Ending.Failure, false)]
+    [MemberData(nameof(WriterEndings))]
     public async Task ReadAndFlush_UnderATaskScheduler_GoOnThereUnlessConfiguredOtherwise(Ending end, bool continueOnCapturedContext)
     {
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = _ => Block(end), OnWrite = _ => Block(end) };
@@ -166,7 +142,7 @@ public sealed class ContinuationTests : IDisposable
             TaskCreationOptions.None,
             scheduler).Unwrap();
         Assert.Equal(continueOnCapturedContext ? 2 : 0, await timesThere.WaitAsync(Eventually.Limit, _stop));
-        _gate.Set();
+        _gate.Open();
         await reader.CompleteAsync();
         _ = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
     }
@@ -187,7 +163,7 @@ public sealed class ContinuationTests : IDisposable
                 ValueTask released = reader.CompleteAsync();
                 ValueTask written = writer.CompleteAsync();
                 Assert.False(released.IsCompleted || written.IsCompleted);
-                _gate.Set();
+                _gate.Open();
                 await released;
                 bool isThere = context.IsCurrentThread;
                 await written;
@@ -212,7 +188,7 @@ public sealed class ContinuationTests : IDisposable
                     complete();
                     break;
                 default:
-                    _gate.Set();
+                    _gate.Open();
                     break;
             }
         },
@@ -220,7 +196,7 @@ public sealed class ContinuationTests : IDisposable
 
     private long? Block(Ending end)
     {
-        _gate.Wait(TestContext.Current.CancellationToken);
+        _gate.Wait();
         return end == Ending.Failure ? -Libc.EIO : null;
     }
 

@@ -1,17 +1,8 @@
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Operations that wait in poll(2), and cancellations that come for another one.</summary>
-public sealed class DescriptorPollerTests : IDisposable
+public sealed class DescriptorPollerTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task Cancel_OfARequestThatServesAnotherFileByNow_IsACancellationThatItsOwnerRunsAgain()
     {
@@ -38,19 +29,6 @@ public sealed class DescriptorPollerTests : IDisposable
         request.Return();
         backend.Release(closeHandle: true);
         otherBackend.Release(closeHandle: true);
-    }
-
-    [Fact]
-    public async Task Cancel_OfAWaitingOperation_ReportsItAsCanceled()
-    {
-        using Fifo fifo = Fifo.Create(_folder);
-        UnixFile backend = Open(fifo.Path);
-        (FileRequest operation, Task run) = Begin(backend);
-        backend.Cancel(operation);
-        await run.WaitAsync(Eventually.Limit, _stop);
-        Assert.True(operation.IsCanceled);
-        operation.Return();
-        backend.Release(closeHandle: true);
     }
 
     [Fact]

@@ -1,20 +1,12 @@
 using System.Globalization;
 using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Waits for descriptors.</summary>
-public sealed partial class DescriptorWaitTests : IDisposable
+public sealed partial class DescriptorWaitTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task TryAdd_NumberThatMeansAnotherFileSinceAnEarlierWait_IsToldOfItsOwnFile()
     {

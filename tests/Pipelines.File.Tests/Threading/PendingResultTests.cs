@@ -1,5 +1,4 @@
 using System.Runtime.CompilerServices;
-using Pipelines.File;
 using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;

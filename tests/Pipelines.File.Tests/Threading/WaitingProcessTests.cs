@@ -1,25 +1,14 @@
-using System.Buffers;
 using System.Collections.Concurrent;
 using System.Diagnostics;
 using System.Diagnostics.Metrics;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Calls that wait, and the process around them: its pool, its threads, its end.</summary>
 [Collection("whole process")]
-public sealed class WaitingProcessTests : IDisposable
+public sealed class WaitingProcessTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task Calls_WhileThePoolIsBusy_GoOnAndCompleteWhenItIsFree()
     {
@@ -179,16 +168,11 @@ public sealed class WaitingProcessTests : IDisposable
     [Fact]
     public async Task ThousandReads_OfADeviceThatStalls_TakeNoThousandThreads()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        using ManualResetEventSlim stall = new();
+        using Gate gate = new();
         ScriptedCalls calls = new()
         {
             OnReadNoWait = _ => -Libc.EAGAIN,
-            OnRead = _ =>
-            {
-                stall.Wait(CancellationToken.None);
-                return null;
-            },
+            OnRead = gate.Hold,
         };
         string path = _folder.File("f", Pattern.Bytes(100));
         using SafeFileHandle handle = File.OpenHandle(path);
@@ -205,9 +189,8 @@ public sealed class WaitingProcessTests : IDisposable
         // Another device, and another kind of call, are served meanwhile.
         FilePipeWriter writer = await FilePipeWriter.OpenAsync(
             _folder.File("other"), new() { FlushGuarantee = FlushGuarantee.Durable }, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-        await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-        await writer.CompleteAsync();
-        stall.Set();
+        await writer.WriteAllAsync(Pattern.Bytes(100)).WaitAsync(Eventually.Limit, _stop);
+        gate.Open();
         foreach (Task<ReadResult> read in reads)
         {
             Assert.Equal(100, (await read.WaitAsync(Eventually.Limit, _stop)).Buffer.Length);
@@ -234,7 +217,7 @@ public sealed class WaitingProcessTests : IDisposable
         listener.SetMeasurementEventCallback<long>((instrument, _, _, _) => See(instrument.Name));
         listener.SetMeasurementEventCallback<double>((instrument, _, _, _) => See(instrument.Name));
         listener.Start();
-        using WatchedPool pool = new(() => See("pool"));
+        using HostilePool pool = new() { OnCall = _ => See("pool") };
         Context context = new(() => See("context"));
         Task work = Task.Factory.StartNew(WorkAsync, _stop, TaskCreationOptions.None, new Scheduler(() => See("scheduler"))).Unwrap();
         await work.WaitAsync(Eventually.Limit, _stop);
@@ -338,37 +321,5 @@ public sealed class WaitingProcessTests : IDisposable
         protected override bool TryExecuteTaskInline(Task task, bool taskWasPreviouslyQueued) => false;
 
         protected override IEnumerable<Task> GetScheduledTasks() => [];
-    }
-
-    private sealed class WatchedPool(Action seen) : MemoryPool<byte>
-    {
-        public override int MaxBufferSize => int.MaxValue;
-
-        public override IMemoryOwner<byte> Rent(int minBufferSize = -1)
-        {
-            seen();
-            return new Owner(new byte[Math.Max(1, minBufferSize)], seen);
-        }
-
-        protected override void Dispose(bool disposing)
-        {
-        }
-
-        private sealed unsafe class Owner(byte[] array, Action seen) : MemoryManager<byte>
-        {
-            public override Span<byte> GetSpan() => array;
-
-            public override MemoryHandle Pin(int elementIndex = 0)
-            {
-                seen();
-                System.Runtime.InteropServices.GCHandle handle = System.Runtime.InteropServices.GCHandle.Alloc(
-                    array, System.Runtime.InteropServices.GCHandleType.Pinned);
-                return new MemoryHandle((byte*)handle.AddrOfPinnedObject() + elementIndex, handle, this);
-            }
-
-            public override void Unpin() => seen();
-
-            protected override void Dispose(bool disposing) => seen();
-        }
     }
 }

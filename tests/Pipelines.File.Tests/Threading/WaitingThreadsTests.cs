@@ -59,19 +59,6 @@ public sealed class WaitingThreadsTests
     }
 
     [Fact]
-    public async Task Queue_CallsThatAllStall_GetAThreadEach()
-    {
-        WaitingThreads threads = new("test", limit: 16);
-        using ManualResetEventSlim stall = new();
-        Call[] calls = [.. Enumerable.Range(0, 12)
-            .Select(_ => new Call(() => stall.Wait(TestContext.Current.CancellationToken)))];
-        Array.ForEach(calls, threads.Queue);
-        await Eventually.TrueAsync(() => threads.UnderWayCount == 12);
-        stall.Set();
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-    }
-
-    [Fact]
     [Trait("Category", StressTime.Category)]
     public async Task Queue_OneCallAfterTheOther_PerformsEach()
     {
@@ -177,57 +164,6 @@ public sealed class WaitingThreadsTests
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         Assert.All(calls, call => Assert.Equal(1, call.Times));
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
-    }
-
-    [Fact]
-    public async Task Queue_WhileAThreadIsOnItsWayThatCannotBeStarted_IsPerformedByTheIdleOne()
-    {
-        using ManualResetEventSlim begins = new();
-        using ManualResetEventSlim fails = new();
-        using ManualResetEventSlim stall = new();
-        int started = 0;
-        WaitingThreads threads = new("test", limit: 16, (thread, parameter) =>
-        {
-            if (Interlocked.Increment(ref started) == 1)
-            {
-                thread.UnsafeStart(parameter);
-                return;
-            }
-
-            begins.Set();
-            fails.Wait(CancellationToken.None);
-            throw new InsufficientMemoryException();
-        });
-        Call first = new(() => stall.Wait(CancellationToken.None));
-        Call second = new(static () => { });
-        Call third = new(static () => { });
-        threads.Queue(first);
-        await Eventually.TrueAsync(() => first.HasBegun);
-        Task queued = Task.Factory.StartNew(
-            () => threads.Queue(second), CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default);
-        begins.Wait(TestContext.Current.CancellationToken);
-
-        // The only thread performs both, and becomes idle.
-        stall.Set();
-        await second.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-        await Eventually.TrueAsync(() => threads.UnderWayCount == 0);
-        threads.Queue(third);
-        fails.Set();
-        await queued;
-        await third.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-
-        // The thread that there was, and that of the pool.
-        await Eventually.TrueAsync(() => threads.ThreadCount == 0);
-    }
-
-    [Fact]
-    public async Task Queue_NoThreadCanBeStarted_PerformsOnTheApplicationsPool()
-    {
-        WaitingThreads threads = new("test", limit: 16, static (_, _) => throw new InsufficientMemoryException());
-        Call[] calls = [.. Enumerable.Range(0, 5).Select(static _ => new Call(static () => { }))];
-        Array.ForEach(calls, threads.Queue);
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-        await Eventually.TrueAsync(() => threads.ThreadCount == 0);
     }
 
     /// <summary>A new thread's object cannot be allocated: the counts must not say for ever that a thread is on its way.</summary>

@@ -1,27 +1,12 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>
 /// A writer that is given up: on a FIFO whose reader has stalled, in the middle of a write, before anything, and after everything.
 /// </summary>
-public sealed class AbortTests : IDisposable
+public sealed class AbortTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly ManualResetEventSlim _gate = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public AbortTests() => ChildProcess.SkipUnlessLinux();
-
-    public void Dispose()
-    {
-        _gate.Set();
-        _folder.Dispose();
-    }
 
     [Theory]
     [InlineData(FlushGuarantee.Written)]
@@ -50,54 +35,31 @@ public sealed class AbortTests : IDisposable
         Assert.Equal(-1, Pattern.FirstDifference(content));
     }
 
-    /// <summary>Who waits for the writer's end when Abort comes.</summary>
-    public enum Waiting
-    {
-        CompleteAsync,
-        CompleteAsyncWithException,
-        Complete,
-        CompleteWithException,
-        DisposeAsync,
-        All,
-    }
-
     [Theory]
-    [InlineData(Waiting.CompleteAsync)]
-    [InlineData(Waiting.CompleteAsyncWithException)]
-    [InlineData(Waiting.Complete)]
-    [InlineData(Waiting.CompleteWithException)]
-    [InlineData(Waiting.DisposeAsync)]
-    [InlineData(Waiting.All)]
-    public async Task Abort_WhileTheCompletionWaitsForAStalledFifo_EndsItAsCanceled(Waiting waiting)
+    [InlineData(0, 1)]
+    [InlineData(1, 2)]
+    [InlineData(2, 3)]
+    [InlineData(3, 4)]
+    [InlineData(4, 5)]
+    [InlineData(0, 4)]
+    public async Task Abort_WhileTheseCompletionsWaitForAStalledFifo_EndsThemAsCanceled(int from, int to)
     {
         CheckedPool pool = new();
         using SafeFileHandle readEnd = StalledFifo(out FilePipeWriter writer, new() { Mode = FileMode.Open, Pool = pool });
         await writer.WriteAsync(Pattern.Bytes(300_000), _stop);
         InvalidOperationException reason = new("the source broke");
+        Func<Task<Task>>[] completions =
+        [
+            () => Task.FromResult(writer.CompleteAsync().AsTask()),
+            () => Task.FromResult(writer.CompleteAsync(reason).AsTask()),
+            () => OnABlockedThreadAsync(() => writer.Complete()),
+            () => OnABlockedThreadAsync(() => writer.Complete(reason)),
+            () => Task.FromResult(writer.DisposeAsync().AsTask()),
+        ];
         List<Task> waits = [];
-        if (waiting is Waiting.CompleteAsync or Waiting.All)
+        foreach (Func<Task<Task>> completion in completions[from..to])
         {
-            waits.Add(writer.CompleteAsync().AsTask());
-        }
-
-        if (waiting is Waiting.CompleteAsyncWithException or Waiting.All)
-        {
-            waits.Add(writer.CompleteAsync(reason).AsTask());
-        }
-
-        if (waiting is Waiting.DisposeAsync)
-        {
-            waits.Add(writer.DisposeAsync().AsTask());
-        }
-
-        if (waiting is Waiting.Complete or Waiting.All)
-        {
-            waits.Add(await OnABlockedThreadAsync(() => writer.Complete()));
-        }
-
-        if (waiting is Waiting.CompleteWithException or Waiting.All)
-        {
-            waits.Add(await OnABlockedThreadAsync(() => writer.Complete(reason)));
+            waits.Add(await completion());
         }
 
         Assert.DoesNotContain(waits, wait => wait.IsCompleted);
@@ -135,8 +97,7 @@ public sealed class AbortTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(
             path, new() { FlushGuarantee = FlushGuarantee.Written, Pool = pool, PreallocationSize = 100_000 });
         await writer.WriteAsync(Pattern.Bytes(1000), _stop);
-        Pattern.Fill(writer.GetSpan(500)[..500], 1000);
-        writer.Advance(500);
+        writer.Put(500, 1000);
         writer.Abort();
 
         // The flush was told of its write a moment before the loop is idle, which then closes the file.
@@ -162,8 +123,7 @@ public sealed class AbortTests : IDisposable
     public async Task Abort_AfterTheWriterIsComplete_ChangesNothing()
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
-        await writer.WriteAsync(Pattern.Bytes(1000), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(1000));
         writer.Abort();
         await writer.CompleteAsync();
         Assert.Equal(1000, writer.Position);
@@ -187,19 +147,19 @@ public sealed class AbortTests : IDisposable
     public async Task Abort_WhileTheSystemHasAWrite_EndsTheFlushAtOnceAndReleasesWhenTheSystemIsDone(bool isSync)
     {
         CheckedPool pool = new();
-        using ManualResetEventSlim isCalled = new();
-        ScriptedCalls calls = new() { OnWrite = _ => isSync ? null : Block(isCalled), OnSync = _ => Block(isCalled) };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => isSync ? null : gate.Hold(call), OnSync = gate.Hold };
         FilePipeWriter writer = calls.Write(
             _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable, Pool = pool, MinimumBufferSize = 1000 });
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(10_000), _stop).AsTask();
-        isCalled.Wait(_stop);
+        gate.WaitForCall();
         writer.Abort();
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(Eventually.Limit, _stop));
         Task completing = writer.CompleteAsync().AsTask();
         Assert.False(writer.OpenedFile.Handle.IsClosed);
         Assert.False(completing.IsCompleted);
         Assert.True(isSync || pool.Rented > 0);
-        _gate.Set();
+        gate.Open();
         await completing.WaitAsync(Eventually.Limit, _stop);
         AssertReleased(writer, pool);
         Assert.Equal(Pattern.Bytes(10_000), File.ReadAllBytes(_folder.File("f")));
@@ -235,89 +195,6 @@ public sealed class AbortTests : IDisposable
         first.Abort();
     }
 
-    [Fact]
-    public async Task Abort_WhileALargeWriteIsPaced_EndsItAndKeepsNothing()
-    {
-        CheckedPool pool = new();
-        using SafeFileHandle readEnd = StalledFifo(out FilePipeWriter writer, new() { Mode = FileMode.Open, Pool = pool });
-        Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(5_000_000), _stop).AsTask();
-        await Eventually.TrueAsync(() => writer.Position > 0);
-        writer.Abort();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
-        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
-        AssertReleased(writer, pool);
-    }
-
-    [Fact]
-    public async Task Abort_DuringACopyIntoTheWriter_EndsTheCopy()
-    {
-        CheckedPool pool = new();
-        using SafeFileHandle readEnd = StalledFifo(out FilePipeWriter writer, new() { Mode = FileMode.Open, Pool = pool });
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", Pattern.Bytes(5_000_000)));
-        Task copy = reader.CopyToAsync(writer, _stop);
-        await Eventually.TrueAsync(() => writer.Position > 0);
-        writer.Abort();
-        Exception? thrown = await Record.ExceptionAsync(() => copy.WaitAsync(Eventually.Limit, _stop));
-        Assert.True(thrown is OperationCanceledException or InvalidOperationException, $"{thrown}");
-        await reader.CompleteAsync();
-        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
-        AssertReleased(writer, pool);
-    }
-
-    [Fact]
-    public async Task Abort_FromAnotherThreadAtAnyMoment_EndsEveryCallAndReleasesEverything()
-    {
-        CheckedPool pool = new();
-        for (int round = 0; round < 200; round++)
-        {
-            using SafeFileHandle readEnd = StalledFifo(
-                out FilePipeWriter writer,
-                new()
-                {
-                    Mode = FileMode.Open,
-                    Pool = pool,
-                    MinimumBufferSize = 5000,
-                    PauseWriterThreshold = 50_000,
-                    FlushGuarantee = (FlushGuarantee)(round % 3),
-                },
-                $"fifo{round}");
-            Task aborting = Task.Run(
-                () =>
-                {
-                    Thread.SpinWait(round * 100);
-                    writer.Abort();
-                },
-                _stop);
-            try
-            {
-                for (int index = 0; index < 300_000; index += 1000)
-                {
-                    await writer.WriteAsync(Pattern.Bytes(1000, index), _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-                }
-
-                if (round % 2 == 0)
-                {
-                    await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
-                }
-                else
-                {
-                    writer.Complete();
-                }
-            }
-            catch (Exception e) when (e is OperationCanceledException or InvalidOperationException or ArgumentOutOfRangeException)
-            {
-                // The last is Advance over memory that Abort has taken meanwhile.
-            }
-
-            await aborting;
-            await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
-            Assert.True(writer.OpenedFile.Handle.IsClosed);
-        }
-
-        Assert.Equal(0, pool.ReturnedTwice);
-        Assert.Equal(0, pool.ReturnedPinned);
-    }
-
     /// <summary>Runs it on a thread of its own, and goes on when that waits.</summary>
     private static async Task<Task> OnABlockedThreadAsync(Action action)
     {
@@ -343,24 +220,15 @@ public sealed class AbortTests : IDisposable
     private static void AssertReleased(FilePipeWriter writer, CheckedPool pool)
     {
         Assert.True(writer.OpenedFile.Handle.IsClosed);
-        Assert.Equal(0, pool.Rented);
-        Assert.Equal(0, pool.ReturnedTwice);
-        Assert.Equal(0, pool.ReturnedPinned);
+        pool.AssertReturned();
     }
 
     /// <summary>A writer to a FIFO that nobody reads, though its read end is open.</summary>
     private SafeFileHandle StalledFifo(out FilePipeWriter writer, FilePipeWriterOptions options, string name = "fifo")
     {
         string path = Fifo.Make(_folder, name);
-        SafeFileHandle readEnd = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
+        SafeFileHandle readEnd = Fifo.OpenBothWays(path);
         writer = FilePipeWriter.Create(path, options);
         return readEnd;
-    }
-
-    private long? Block(ManualResetEventSlim isCalled)
-    {
-        isCalled.Set();
-        _gate.Wait(TestContext.Current.CancellationToken);
-        return null;
     }
 }

@@ -1,21 +1,15 @@
-using System.Buffers;
 using System.Buffers.Binary;
 using System.Globalization;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
 /// <summary>
 /// Every moment of a run, and what a power failure then may leave: what was acknowledged is there, and nothing is half there. The calls are
 /// recorded from a real run; the states are built by <see cref="CrashModel"/>. PIPELINES_FILE_CRASH_SEED repeats a run,
-/// PIPELINES_FILE_CRASH_STATES (100,000) makes it longer: a half of them are of the journal.
+/// PIPELINES_FILE_CRASH_STATES (100,000) makes it longer: a half of them are of many producers.
 /// </summary>
 [Trait("Category", StressTime.Category)]
-public sealed class CrashTests : IDisposable
+public sealed class CrashTests : FileTests
 {
     private const int DefaultStates = 100_000;
 
@@ -28,8 +22,6 @@ public sealed class CrashTests : IDisposable
 
     private static readonly byte[][] s_records = [.. Enumerable.Range(0, 1000).Select(RecordOf)];
 
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private readonly string _path;
 
     public CrashTests()
@@ -38,13 +30,11 @@ public sealed class CrashTests : IDisposable
         _path = _folder.File("f");
     }
 
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
-    public async Task Journal_ManyProducers_RecoveryGivesAnUnbrokenPrefixWithEveryAcknowledgedRecord()
+    public async Task DurableWriter_ManyProducers_LeavesAnUnbrokenPrefixWithEveryAcknowledgedRecord()
     {
         RecordedCalls calls = new();
-        int states = await JournalAsync(calls, s_states / 2);
+        int states = await AppendAsync(calls, s_states / 2);
         Assert.True(states >= s_states / 2, $"{states} states");
     }
 
@@ -67,7 +57,7 @@ public sealed class CrashTests : IDisposable
     }
 
     [Theory]
-    [InlineData(PlantedMistake.NoFileSync, "journal")]
+    [InlineData(PlantedMistake.NoFileSync, "append")]
     [InlineData(PlantedMistake.NoFileSync, "durable")]
     [InlineData(PlantedMistake.NoFileSync, "replace")]
     [InlineData(PlantedMistake.NoFolderSync, "durable")]
@@ -78,45 +68,44 @@ public sealed class CrashTests : IDisposable
         RecordedCalls calls = new() { Mistake = mistake };
         await Assert.ThrowsAsync<CrashFoundException>(() => run switch
         {
-            "journal" => JournalAsync(calls, s_states),
+            "append" => AppendAsync(calls, s_states),
             "durable" => DurableAsync(calls, s_states),
             _ => ReplaceAsync(calls, s_states),
         });
     }
 
-    private async Task<int> JournalAsync(RecordedCalls calls, int wanted)
+    private async Task<int> AppendAsync(RecordedCalls calls, int wanted)
     {
         const int Producers = 6;
         const int RecordsEach = 40;
-        File.WriteAllBytes(_path, CrashJournalRecord.Magic);
-        SafeFileHandle handle = File.OpenHandle(_path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
-        calls.Know(handle, _path, CrashJournalRecord.Magic.ToArray());
-        int before = calls.Calls.Count;
-        FilePipeWriter Write(FilePipeWriterOptions options)
-            => FilePipeWriter.Create(
-                new UnixFile(handle, _path, FileProperties.Of(handle, _path), calls), options, leaveOpen: true, isOpenedByPath: false);
-        await using (CrashJournal journal = new(handle, Write, CrashJournalRecord.Magic.Length, CrashJournalRecord.FirstSeed, step: 8192))
-        {
-            await Task.WhenAll(Enumerable.Range(0, Producers).Select(producer => Task.Run(
-                async () =>
+        FilePipeWriter writer = DurableTests.Write(
+            calls, _path, new() { FlushGuarantee = FlushGuarantee.Durable, MinimumBufferSize = 1000 });
+        Lock turn = new();
+        await Task.WhenAll(Enumerable.Range(0, Producers).Select(producer => Task.Run(
+            async () =>
+            {
+                for (int i = 1; i <= RecordsEach; i++)
                 {
-                    for (int i = 0; i < RecordsEach; i++)
+                    int id = (producer * RecordsEach) + i;
+                    Task flush;
+                    lock (turn)
                     {
-                        int id = (producer * RecordsEach) + i;
-                        await journal.AppendAsync(s_records[id]);
-                        calls.Acknowledge(id);
+                        flush = writer.WriteAsync(s_records[id], CancellationToken.None).AsTask();
                     }
-                },
-                _stop)));
-        }
+
+                    await flush;
+                    calls.Acknowledge(id);
+                }
+            },
+            _stop)));
+        await writer.CompleteAsync();
 
         // What the whole file has is the order that every crash leaves a prefix of.
-        List<long> order = await RecoverAsync(File.ReadAllBytes(_path));
+        List<long> order = Recover(File.ReadAllBytes(_path));
         Assert.Equal(Producers * RecordsEach, order.Count);
-        return await EveryMomentAsync(calls, before, wanted, async (model, choose) =>
+        return await EveryMomentAsync(calls, wanted, (model, choose) =>
         {
-            byte[] content = model.Crash(_path, choose) ?? throw new CrashFoundException("There is no journal.");
-            List<long> recovered = await RecoverAsync(content);
+            List<long> recovered = Recover(model.Crash(_path, choose));
             if (!order.Take(recovered.Count).SequenceEqual(recovered))
             {
                 throw new CrashFoundException("What was recovered is no unbroken prefix.");
@@ -127,6 +116,8 @@ public sealed class CrashTests : IDisposable
             {
                 throw new CrashFoundException($"Record {lost} was acknowledged, and is lost.");
             }
+
+            return Task.CompletedTask;
         });
     }
 
@@ -149,7 +140,7 @@ public sealed class CrashTests : IDisposable
         }
 
         await writer.CompleteAsync();
-        return await EveryMomentAsync(calls, before: 0, wanted, (model, choose) =>
+        return await EveryMomentAsync(calls, wanted, (model, choose) =>
         {
             long acknowledged = model.Acknowledged.Count == 0 ? 0 : model.Acknowledged[^1];
             byte[]? content = model.Crash(_path, choose);
@@ -192,7 +183,7 @@ public sealed class CrashTests : IDisposable
             }
         }
 
-        return await EveryMomentAsync(calls, before: 0, wanted, (model, choose) =>
+        return await EveryMomentAsync(calls, wanted, (model, choose) =>
         {
             int acknowledged = model.Acknowledged.Count == 0 ? -1 : (int)model.Acknowledged[^1];
             byte[]? content = model.Crash(_path, choose);
@@ -210,16 +201,16 @@ public sealed class CrashTests : IDisposable
 
     /// <summary>Checks states of every moment: the oldest and the newest, and as many others as make the number that is wanted.</summary>
     private static async Task<int> EveryMomentAsync(
-        RecordedCalls recorded, int before, int wanted, Func<CrashModel, Func<int, int>, Task> checkAsync)
+        RecordedCalls recorded, int wanted, Func<CrashModel, Func<int, int>, Task> checkAsync)
     {
         IReadOnlyList<FileCall> calls = recorded.Calls;
         CrashModel model = new();
         int states = 0;
-        int moments = calls.Count - before + 1;
+        int moments = calls.Count + 1;
         int each = Math.Max(2, (wanted + moments - 1) / moments);
         for (int moment = 0; moment <= calls.Count; moment++)
         {
-            for (int state = 0; moment >= before && state < each; state++)
+            for (int state = 0; state < each; state++)
             {
                 Random random = new(HashOf(s_seed, moment, state));
                 try
@@ -262,20 +253,15 @@ public sealed class CrashTests : IDisposable
         return record;
     }
 
-    private static async Task<List<long>> RecoverAsync(byte[] content)
+    /// <summary>The whole records that the content begins with.</summary>
+    private static List<long> Recover(ReadOnlySpan<byte> content)
     {
         List<long> ids = [];
-        await using CrashJournalReader reader = new(PipeReader.Create(new ReadOnlySequence<byte>(content)));
-        while (await reader.ReadAsync() is { } record)
+        while (content.Length >= sizeof(int) && BinaryPrimitives.ReadInt32LittleEndian(content) is int id && id > 0 && id < s_records.Length
+            && content.StartsWith(s_records[id]))
         {
-            byte[] bytes = record.ToArray();
-            int id = BinaryPrimitives.ReadInt32LittleEndian(bytes);
-            if (!bytes.AsSpan().SequenceEqual(s_records[id]))
-            {
-                throw new CrashFoundException($"Record {id} is not as it was appended.");
-            }
-
             ids.Add(id);
+            content = content[s_records[id].Length..];
         }
 
         return ids;

@@ -1,8 +1,3 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Threading;
 using Pipelines.File.Writing;
 
@@ -10,14 +5,9 @@ namespace FilePipelines.Tests;
 
 /// <summary>What is synced, when, and what a sync that fails means.</summary>
 [Collection("whole process")]
-public sealed class DurableTests : IDisposable
+public sealed class DurableTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public DurableTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-
-    public void Dispose() => _folder.Dispose();
 
     /// <summary>A writer on a file that it has just made, with calls that are written down.</summary>
     internal static FilePipeWriter Write(RecordedCalls calls, string path, FilePipeWriterOptions options, bool isPortable = false)
@@ -28,18 +18,6 @@ public sealed class DurableTests : IDisposable
         OpenedFile backend = isPortable ? new PortableFile(handle, path, properties, calls) : new UnixFile(handle, path, properties, calls);
         backend.IsNew = true;
         return FilePipeWriter.Create(backend, options, leaveOpen: false, isOpenedByPath: true);
-    }
-
-    [Fact]
-    public async Task FlushAsync_DurableOnANewFile_SyncsTheFolderOnceWithTheFirstSync()
-    {
-        RecordedCalls calls = new();
-        FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        Assert.Equal("Make Sync SyncFolder", calls.Order);
-        await writer.WriteAsync(Pattern.Bytes(10, 10), _stop);
-        await writer.CompleteAsync();
-        Assert.Equal("Make Sync SyncFolder Sync", calls.Order);
     }
 
     /// <summary>The sync before the folder's does not cover what comes meanwhile.</summary>
@@ -96,46 +74,31 @@ public sealed class DurableTests : IDisposable
         Assert.Equal("Make Sync SyncFolder", calls.Order);
     }
 
-    [Fact]
-    public async Task FlushAsync_Durable_OneWaitingThreadWritesAndSyncs()
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public async Task Durable_OneWaitingThreadWritesAndSyncs(bool completes)
     {
-        Thread? writes = null;
-        Thread? syncs = null;
-        using ManualResetEventSlim waits = new();
-        ScriptedCalls calls = new()
-        {
-            OnWrite = _ =>
-            {
-                waits.Wait(_stop);
-                writes = Thread.CurrentThread;
-                return null;
-            },
-            OnSync = _ =>
-            {
-                syncs = Thread.CurrentThread;
-                return null;
-            },
-        };
+        List<Thread> threads = [];
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = Called, OnSync = Called };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
-        ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(10), _stop);
+        writer.Put(100);
 
-        // The loop waits for the write from here on. Otherwise it would go on where it finds the write done.
-        waits.Set();
-        await flush;
-        Assert.StartsWith(WaitingThreads.ThreadName, writes?.Name, StringComparison.Ordinal);
-        Assert.Same(writes, syncs);
+        // The calls are made when the writer waits for them: a call that is faster may be followed by one of another thread.
+        Task wait = completes ? writer.CompleteAsync().AsTask() : writer.FlushAsync(_stop).AsTask();
+        gate.Open();
+        await wait;
+        Assert.Equal(2, threads.Count);
+        Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(threads.Distinct()).Name, StringComparison.Ordinal);
         await writer.CompleteAsync();
-    }
 
-    [Fact]
-    public async Task FlushAsync_FolderSyncFails_ThrowsThenAndLater()
-    {
-        RecordedCalls calls = new() { SyncFolderError = 5 };
-        FilePipeWriter writer = Write(calls, _folder.File("f"), new());
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(FlushGuarantee.Durable, _stop));
-        Assert.Contains("folder", e.Message, StringComparison.Ordinal);
-        Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
+        long? Called(int call)
+        {
+            gate.Wait();
+            threads.Add(Thread.CurrentThread);
+            return null;
+        }
     }
 
     [Fact]
@@ -173,8 +136,7 @@ public sealed class DurableTests : IDisposable
 
         // Nothing has come since: nothing to sync.
         await writer.FlushAsync(FlushGuarantee.Durable, _stop);
-        await writer.WriteAsync(Pattern.Bytes(10, 100), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10, 100));
         Assert.Equal(1, calls.Syncs);
     }
 
@@ -183,92 +145,42 @@ public sealed class DurableTests : IDisposable
     {
         RecordedCalls calls = new();
         FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
-        Pattern.Fill(writer.GetSpan(10)[..10], 0);
-        writer.Advance(10);
+        writer.Put(10);
         await writer.FlushAsync(FlushGuarantee.WriteBehind, _stop);
         Assert.Equal(1, calls.Syncs);
         await Assert.ThrowsAsync<ArgumentOutOfRangeException>(async () => await writer.FlushAsync((FlushGuarantee)3, _stop));
         await writer.CompleteAsync();
     }
 
-    [Fact]
-    public async Task CompleteAsync_Durable_OneWaitingThreadMakesTheLastWriteAndItsSync()
-    {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        List<Thread> threads = [];
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = Called, OnSync = Called };
-        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
-        Pattern.Bytes(100).CopyTo(writer.GetMemory(100));
-        writer.Advance(100);
-
-        // The calls are made when the writer waits for them: a call that is faster may be followed by one of another thread.
-        ValueTask completion = writer.CompleteAsync();
-        gate.Set();
-        await completion;
-        Assert.Equal(2, threads.Count);
-        Assert.StartsWith(WaitingThreads.ThreadName, Assert.Single(threads.Distinct()).Name, StringComparison.Ordinal);
-
-        long? Called(int call)
-        {
-            gate.Wait(Eventually.Limit, CancellationToken.None);
-            threads.Add(Thread.CurrentThread);
-            return null;
-        }
-    }
-
     [Theory]
-    [InlineData(false, false)]
-    [InlineData(true, false)]
-    [InlineData(false, true)]
-    [InlineData(true, true)]
-    public async Task CompleteAsync_CloseTellsOfLostBytes_ThrowsAndWithReplaceKeepsTheOldFile(bool replaces, bool hasNoDescriptor)
+    [InlineData(false, false, FilePipeBackend.Auto)]
+    [InlineData(true, false, FilePipeBackend.Auto)]
+    [InlineData(false, true, FilePipeBackend.Auto)]
+    [InlineData(true, true, FilePipeBackend.Auto)]
+    [InlineData(true, false, FilePipeBackend.Portable)]
+    public async Task CompleteAsync_CloseTellsOfLostBytes_ThrowsAndWithReplaceKeepsTheOldFile(
+        bool replaces, bool hasNoDescriptor, FilePipeBackend backend)
     {
-        ChildProcess.SkipUnlessLinux();
-        string path = _folder.File("f");
+        string path = replaces ? _folder.File("f", "old"u8.ToArray()) : _folder.File("f");
         RecordedCalls calls = hasNoDescriptor ? new() { HasNoDescriptor = true, SyncError = _ => Libc.EDQUOT }
             : new() { CloseError = Libc.EDQUOT };
-        FilePipeWriter writer;
-        if (replaces)
-        {
-            File.WriteAllText(path, "old");
-            writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
-        }
-        else
-        {
-            writer = Write(calls, path, new());
-        }
-
+        FilePipeWriter writer = replaces ? FilePipeWriter.Create(path, new() { Replace = true, Backend = backend }, calls)
+            : Write(calls, path, new());
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
+        Assert.Equal(Libc.EDQUOT, e.HResult);
+        Assert.Contains(path, e.Message, StringComparison.Ordinal);
         Assert.True(writer.OpenedFile.Handle.IsClosed);
         Assert.True(!replaces || File.ReadAllText(path) == "old");
     }
 
     [Fact]
-    public async Task CompleteAsync_PortableAndCloseTellsOfLostBytes_ThrowsAndKeepsTheOldFile()
-    {
-        ChildProcess.SkipUnlessLinux();
-        string path = _folder.File("f");
-        File.WriteAllText(path, "old");
-        RecordedCalls calls = new() { CloseError = Libc.EDQUOT };
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, Backend = FilePipeBackend.Portable }, calls);
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
-        Assert.Equal(Libc.EDQUOT, e.HResult);
-        Assert.Contains(path, e.Message, StringComparison.Ordinal);
-        Assert.Equal("old", File.ReadAllText(path));
-    }
-
-    [Fact]
     public async Task CompleteAsync_SyncInPlaceOfTheCloseIsInterrupted_IsMadeAgain()
     {
-        ChildProcess.SkipUnlessLinux();
         string path = _folder.File("f");
         RecordedCalls calls = new() { HasNoDescriptor = true, SyncError = call => call == 1 ? Libc.EINTR : 0 };
         FilePipeWriter writer = Write(calls, path, new());
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10));
         Assert.Equal(2, calls.Syncs);
     }
 
@@ -279,7 +191,6 @@ public sealed class DurableTests : IDisposable
     [InlineData(Libc.EOPNOTSUPP, false)]
     public void Create_PreallocationFails_ThrowsUnlessTheFileSystemCannotPreallocate(int errno, bool throws)
     {
-        ChildProcess.SkipUnlessLinux();
         FilePipeWriterOptions options = new() { Replace = true, PreallocationSize = 10_000 };
         Exception? error = Record.Exception(
             () => FilePipeWriter.Create(_folder.File("f"), options, new RecordedCalls { AllocateError = errno }).Abort());
@@ -295,8 +206,7 @@ public sealed class DurableTests : IDisposable
         RecordedCalls calls = new();
         FilePipeWriter writer = Write(calls, _folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable }, isPortable);
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10));
         Assert.Equal(1, calls.FoldersOpened);
         Assert.Equal("Make Sync SyncFolder Sync", calls.Order);
     }
@@ -444,33 +354,5 @@ public sealed class DurableTests : IDisposable
         Exception? error = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
         Assert.Equal(hasLostBytes ? Libc.EDQUOT : 0, error?.HResult ?? 0);
         Assert.Equal(hasLostBytes ? [1] : Pattern.Bytes(10), File.ReadAllBytes(path));
-    }
-
-    [Theory]
-    [InlineData(false, 1)]
-    [InlineData(true, 0)]
-    public async Task Durable_ByPath_SyncsTheFolderIfItHasMadeTheFile(bool isThere, int folderSyncs)
-    {
-        ChildProcess.SkipUnlessLinux("strace");
-        string path = _folder.File("f");
-        if (isThere)
-        {
-            File.WriteAllBytes(path, [1]);
-        }
-
-        string trace = _folder.File("trace");
-        (int status, string output, string error) = await ChildProcess.RunAsync(
-            $"strace -f -y -o '{trace}' -e trace=fdatasync,fsync {ChildProcess.Command("write", path, "5000", "1000", "Durable")}");
-        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
-        Assert.True(status == 0, output + error);
-        string[] syncs = [.. File.ReadLines(trace).Where(line => line.Contains("sync(", StringComparison.Ordinal))];
-        Assert.Equal(5, syncs.Count(
-            line => line.Contains("fdatasync(", StringComparison.Ordinal) && line.Contains($"<{path}>", StringComparison.Ordinal)));
-        Assert.Equal(folderSyncs, syncs.Count(
-            line => line.Contains(" fsync(", StringComparison.Ordinal) && line.Contains($"<{_folder.Path}>", StringComparison.Ordinal)));
-        if (!isThere)
-        {
-            Assert.Contains(" fsync(", syncs[1], StringComparison.Ordinal);
-        }
     }
 }

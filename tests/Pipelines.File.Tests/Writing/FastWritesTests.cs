@@ -1,27 +1,19 @@
 using System.Diagnostics;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Threading;
 using Pipelines.File.Writing;
 
 namespace FilePipelines.Tests;
 
 /// <summary>Which writes the caller's thread makes, which a work item of its pool, and which a thread that may wait.</summary>
-public sealed class FastWritesTests : IDisposable
+public sealed class FastWritesTests : FileTests
 {
     private const int Millisecond = 1000;
     private const ulong Volume = 77;
 
-    private readonly TempFolder _folder = new();
     private readonly StoppedClock _clock = new();
     private readonly FastWrites _writes;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public FastWritesTests() => _writes = new FastWrites(_clock);
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public void AreExpected_UntilTenMillisecondsAfterAFastWriteToThatFileSystem()
@@ -93,8 +85,7 @@ public sealed class FastWritesTests : IDisposable
         for (int i = 0; i < 3; i++)
         {
             called.Reset();
-            Pattern.Fill(writer.GetSpan(length)[..length], (long)i * length);
-            writer.Advance(length);
+            writer.Put(length, (long)i * length);
             Thread caller = Thread.CurrentThread;
             ValueTask<System.IO.Pipelines.FlushResult> flush = writer.FlushAsync(_stop);
 
@@ -206,8 +197,7 @@ public sealed class FastWritesTests : IDisposable
 
     private static void Advance(FilePipeWriter writer, long position)
     {
-        Pattern.Fill(writer.GetSpan(1)[..1], position);
-        writer.Advance(1);
+        writer.Put(1, position);
     }
 
     private void Write(int microseconds, int bytes = 1)

@@ -1,22 +1,15 @@
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
-public sealed class FileSyncTests : IDisposable
+public sealed class FileSyncTests : FileTests
 {
-    private readonly string _folder = Directory.CreateTempSubdirectory("file-sync-").FullName;
-
-    public void Dispose() => Directory.Delete(_folder, recursive: true);
-
     [Fact]
     public void Flush_FileAndFolder_AreOnTheDevice()
     {
-        string path = Path.Combine(_folder, "f");
+        string path = _folder.File("f");
         using SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
         RandomAccess.Write(handle, "bytes"u8, 0);
         FileSync.Flush(handle);
-        FileSync.FlushFolder(_folder);
+        FileSync.FlushFolder(_folder.Path);
         Assert.Equal(5, RandomAccess.GetLength(handle));
     }
 
@@ -24,7 +17,7 @@ public sealed class FileSyncTests : IDisposable
     public void Flush_HandleThatIsOpenForReadingOnly_FlushesWhatOthersHaveWritten()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "There the handle must be open for writing.");
-        string path = Path.Combine(_folder, "f");
+        string path = _folder.File("f");
         File.WriteAllText(path, "bytes");
         using SafeFileHandle handle = File.OpenHandle(path);
         FileSync.Flush(handle);
@@ -34,7 +27,7 @@ public sealed class FileSyncTests : IDisposable
     [Fact]
     public void Flush_ClosedHandle_Throws()
     {
-        SafeFileHandle handle = File.OpenHandle(Path.Combine(_folder, "f"), FileMode.Create, FileAccess.Write);
+        SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
         handle.Dispose();
         Assert.Throws<ObjectDisposedException>(() => FileSync.Flush(handle));
         Assert.Throws<ArgumentNullException>(() => FileSync.Flush(null!));
@@ -44,7 +37,7 @@ public sealed class FileSyncTests : IDisposable
     public void FlushFolder_ThatIsNotThere_Throws()
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Windows flushes no folders for ordinary users, so errors are ignored there.");
-        string missing = Path.Combine(_folder, "missing");
+        string missing = _folder.File("missing");
         Assert.Contains(missing, Assert.ThrowsAny<IOException>(() => FileSync.FlushFolder(missing)).Message, StringComparison.Ordinal);
         Assert.Throws<ArgumentException>(() => FileSync.FlushFolder(""));
     }
@@ -54,7 +47,7 @@ public sealed class FileSyncTests : IDisposable
     public async Task FlushFolder_IsAFifo_ThrowsAtOnce()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Windows flushes no folders for ordinary users, and macOS is not tested.");
-        string fifo = Path.Combine(_folder, "fifo");
+        string fifo = _folder.File("fifo");
         Fifo.MakeAt(fifo);
         Task flush = Task.Factory.StartNew(() => FileSync.FlushFolder(fifo), TestContext.Current.CancellationToken,
             TaskCreationOptions.LongRunning, TaskScheduler.Default);

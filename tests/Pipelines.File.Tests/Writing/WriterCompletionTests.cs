@@ -1,20 +1,10 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Memory;
 
 namespace FilePipelines.Tests;
 
 /// <summary>How a writer ends, what it opens, and what it refuses.</summary>
-public sealed class WriterCompletionTests : IDisposable
+public sealed class WriterCompletionTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Theory]
     [InlineData(FileOptions.None, FlushGuarantee.WriteBehind)]
     [InlineData(FileOptions.Asynchronous, FlushGuarantee.WriteBehind)]
@@ -25,44 +15,10 @@ public sealed class WriterCompletionTests : IDisposable
         string path = _folder.File("f");
         SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write, options: options);
         FilePipeWriter writer = FilePipeWriter.Create(handle, new() { Backend = FilePipeBackend.Portable, FlushGuarantee = guarantee });
-        Pattern.Fill(writer.GetSpan(300_000)[..300_000], 0);
-        writer.Advance(300_000);
+        writer.Put(300_000);
         writer.Complete();
         Assert.True(handle.IsClosed);
         Assert.Equal(300_000, new FileInfo(path).Length);
-        Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path)));
-    }
-
-    [Fact]
-    public async Task Complete_PortableOnAHandleThatMayNotBeWritten_ThrowsAndClosesIt()
-    {
-        Assert.SkipWhen(OperatingSystem.IsLinux(), "Linux tells what a handle is open for, so that no writer is made.");
-        await Task.Yield();
-        SafeFileHandle handle = File.OpenHandle(_folder.File("f", [1]));
-        FilePipeWriter writer = FilePipeWriter.Create(handle, new() { Backend = FilePipeBackend.Portable });
-        writer.GetSpan(1)[0] = 1;
-        writer.Advance(1);
-        Assert.Throws<UnauthorizedAccessException>(() => writer.Complete());
-        Assert.True(handle.IsClosed);
-    }
-
-    [Fact]
-    public async Task CompleteAsync_OfALongFileThatWasEmptied_IsNotClosedOnTheCallersThread()
-    {
-        // Closing it begins to write it to the device, and takes that long: CompleteAsync would be over when it returns.
-        string path = _folder.File("f", [1]);
-        byte[] bytes = Pattern.Bytes(16 * 1024 * 1024);
-        bool isHeld = true;
-        for (int i = 0; isHeld && i < 20; i++)
-        {
-            FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = FlushGuarantee.Written });
-            await writer.WriteAsync(bytes, _stop);
-            ValueTask completion = writer.CompleteAsync();
-            isHeld = completion.IsCompleted;
-            await completion;
-        }
-
-        Assert.False(isHeld);
         Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(path)));
     }
 
@@ -75,16 +31,8 @@ public sealed class WriterCompletionTests : IDisposable
         SafeFileHandle handle = File.OpenHandle(path, FileMode.Create, FileAccess.Write);
         FilePipeWriter writer = FilePipeWriter.Create(handle);
         await writer.WriteAsync(Pattern.Bytes(1000), _stop);
-        Pattern.Fill(writer.GetSpan(500)[..500], 1000);
-        writer.Advance(500);
-        if (isAsync)
-        {
-            await writer.CompleteAsync();
-        }
-        else
-        {
-            writer.Complete();
-        }
+        writer.Put(500, 1000);
+        await writer.EndAsync(isAsync);
 
         Assert.True(handle.IsClosed);
         Assert.Equal(Pattern.Bytes(1500), File.ReadAllBytes(path));
@@ -111,8 +59,7 @@ public sealed class WriterCompletionTests : IDisposable
         int writer = 0;
         ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites(), OnWrite = _ => Note(out writer, called) };
         FilePipeWriter file = calls.Write(_folder.File("f"), new() { FlushGuarantee = guarantee, FileOptions = fileOptions });
-        Pattern.Fill(file.GetSpan(length)[..length], 0);
-        file.Advance(length);
+        file.Put(length);
         int caller = Environment.CurrentManagedThreadId;
         ValueTask end = file.CompleteAsync();
 
@@ -173,7 +120,9 @@ public sealed class WriterCompletionTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(path);
         await writer.WriteAsync(Pattern.Bytes(1000), _stop);
         writer.Advance(writer.GetMemory(500).Length);
+        Assert.True(writer.UnflushedBytes >= 500);
         await writer.CompleteAsync(new InvalidOperationException("the source broke"));
+        Assert.Equal(0, writer.UnflushedBytes);
         Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(path));
     }
 
@@ -182,33 +131,9 @@ public sealed class WriterCompletionTests : IDisposable
     {
         using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.ReadWrite);
         FilePipeWriter writer = FilePipeWriter.Create(handle, new() { LeaveOpen = true });
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10));
         Assert.False(handle.IsClosed);
         Assert.Equal(10, RandomAccess.GetLength(handle));
-    }
-
-    [Fact]
-    public async Task Create_ExistingFile_TruncatesThatOne()
-    {
-        string path = _folder.File("f", Pattern.Bytes(100));
-        using SafeFileHandle earlier = File.OpenHandle(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Share = FileShare.ReadWrite });
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
-        Assert.Equal(10, RandomAccess.GetLength(earlier));
-        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
-    }
-
-    [Fact]
-    public async Task Create_LinkToAFileThatIsNotThere_MakesThatFile()
-    {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "Windows lets only some users make symbolic links.");
-        File.CreateSymbolicLink(_folder.File("link"), _folder.File("target"));
-        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("link"));
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
-        Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("target")));
     }
 
     [Fact]
@@ -232,30 +157,6 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Matches(truncated, await File.ReadAllTextAsync(trace, _stop));
     }
 
-    [Fact]
-    public async Task Create_Append_GoesOnAtTheEnd()
-    {
-        string path = _folder.File("f", Pattern.Bytes(100));
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Append });
-        Assert.Equal(100, writer.Position);
-        await writer.WriteAsync(Pattern.Bytes(50, 100), _stop);
-        Assert.Equal(150, writer.Position);
-        await writer.CompleteAsync();
-        Assert.Equal(Pattern.Bytes(150), File.ReadAllBytes(path));
-    }
-
-    [Fact]
-    public async Task Create_OffsetInAnExistingFile_ReplacesInPlace()
-    {
-        string path = _folder.File("f", Pattern.Bytes(100));
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 40 });
-        await writer.WriteAsync(new byte[20], _stop);
-        await writer.CompleteAsync();
-        byte[] expected = Pattern.Bytes(100);
-        expected.AsSpan(40, 20).Clear();
-        Assert.Equal(expected, File.ReadAllBytes(path));
-    }
-
     [Theory]
     [InlineData(10)]
     [InlineData(100_000)]
@@ -264,8 +165,7 @@ public sealed class WriterCompletionTests : IDisposable
     {
         string path = _folder.File("f");
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { PreallocationSize = 200_000 });
-        await writer.WriteAsync(Pattern.Bytes(written), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(written));
         Assert.Equal(Pattern.Bytes(written), File.ReadAllBytes(path));
     }
 
@@ -280,8 +180,7 @@ public sealed class WriterCompletionTests : IDisposable
         string path = _folder.File("f");
         FilePipeWriter writer = FilePipeWriter.Create(
             path, new() { Mode = FileMode.CreateNew, PreallocationSize = 10_000_000, Offset = offset });
-        await writer.WriteAsync(Pattern.Bytes(written), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(written));
         Assert.Equal(written == 0 ? 0 : offset + written, new FileInfo(path).Length);
         (_, string blocks, _) = await ChildProcess.RunAsync($"stat -c %b '{path}'");
 
@@ -314,19 +213,6 @@ public sealed class WriterCompletionTests : IDisposable
         Assert.Equal([1], File.ReadAllBytes(present));
     }
 
-    [Fact]
-    public void Advance_BeyondTheMemory_Throws()
-    {
-        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
-        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1));
-        int length = writer.GetMemory(10).Length;
-        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(length + 1));
-        Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1));
-        Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(-1));
-        writer.Complete();
-        Assert.Empty(File.ReadAllBytes(_folder.File("f")));
-    }
-
     /// <summary>As with .NET's writers, for which nothing is left then: their flushes return.</summary>
     [Theory]
     [InlineData(FlushGuarantee.WriteBehind)]
@@ -350,34 +236,24 @@ public sealed class WriterCompletionTests : IDisposable
     public async Task FlushAsync_AfterCompleteForWhatDoesNotHold_Throws()
     {
         FilePipeWriter written = FilePipeWriter.Create(_folder.File("written"));
-        await written.WriteAsync(Pattern.Bytes(100), _stop);
-        await written.CompleteAsync();
+        await written.WriteAllAsync(Pattern.Bytes(100));
         _ = await written.FlushAsync(FlushGuarantee.Written, _stop);
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await written.FlushAsync(FlushGuarantee.Durable, _stop));
 
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
-        using ManualResetEventSlim mayWrite = new();
-        ScriptedCalls calls = new()
-        {
-            OnWrite = _ =>
-            {
-                mayWrite.Wait(_stop);
-                return null;
-            },
-        };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = gate.Hold };
         FilePipeWriter writing = calls.Write(_folder.File("writing"));
-        Pattern.Fill(writing.GetSpan(100)[..100], 0);
-        writing.Advance(100);
+        writing.Put(100);
         Task completion = writing.CompleteAsync().AsTask();
         _ = await writing.FlushAsync(_stop);
         await Assert.ThrowsAsync<InvalidOperationException>(async () => await writing.FlushAsync(FlushGuarantee.Written, _stop));
-        mayWrite.Set();
+        gate.Open();
         await completion;
         _ = await writing.FlushAsync(FlushGuarantee.Written, _stop);
 
         FilePipeWriter failed = new ScriptedCalls { OnWrite = _ => -Libc.EIO }.Write(_folder.File("failed"));
-        Pattern.Fill(failed.GetSpan(100)[..100], 0);
-        failed.Advance(100);
+        failed.Put(100);
         await Assert.ThrowsAsync<IOException>(async () => await failed.CompleteAsync());
         await Assert.ThrowsAsync<IOException>(async () => await failed.FlushAsync(_stop));
     }
@@ -387,8 +263,7 @@ public sealed class WriterCompletionTests : IDisposable
     {
         PipeWriter writer = PipeWriter.Create(_folder.File("f"));
         Assert.IsType<FilePipeWriter>(writer);
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10));
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
     }
 
@@ -422,14 +297,7 @@ public sealed class WriterCompletionTests : IDisposable
             writer.Advance(0);
         }
 
-        if (isAsync)
-        {
-            await writer.CompleteAsync();
-        }
-        else
-        {
-            writer.Complete();
-        }
+        await writer.EndAsync(isAsync);
 
         Assert.Equal((0, 0, 0), (pool.Rented, pool.Pins, pool.ReturnedPinned));
     }
@@ -445,14 +313,7 @@ public sealed class WriterCompletionTests : IDisposable
         CheckedPool pool = new(maxBufferSize: 4096);
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool });
         Memory<byte> held = writer.GetMemory(Size);
-        if (isAsync)
-        {
-            await writer.CompleteAsync();
-        }
-        else
-        {
-            writer.Complete();
-        }
+        await writer.EndAsync(isAsync);
 
         FilePipeWriter other = FilePipeWriter.Create(_folder.File("other"));
         Pattern.Fill(other.GetSpan(Size)[..Size], 0);
@@ -467,8 +328,7 @@ public sealed class WriterCompletionTests : IDisposable
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
         Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(int.MaxValue));
-        Pattern.Fill(writer.GetSpan(10)[..10], 0);
-        writer.Advance(10);
+        writer.Put(10);
         Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(int.MaxValue));
         writer.Complete();
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(_folder.File("f")));
@@ -503,8 +363,7 @@ public sealed class WriterCompletionTests : IDisposable
         }
 
         Assert.False(writer.Handle.IsClosed);
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10));
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
     }
 
@@ -512,48 +371,6 @@ public sealed class WriterCompletionTests : IDisposable
     public void OpenStandardOutput_Replace_IsRefused()
         => Assert.Equal(nameof(FilePipeWriterOptions.Replace),
             Assert.Throws<ArgumentException>(() => FilePipeWriter.OpenStandardOutput(new() { Replace = true })).ParamName);
-
-    [Fact]
-    public async Task Complete_GivesEverySegmentBack()
-    {
-        for (int round = 0; round < 3; round++)
-        {
-            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = 4096 });
-            for (int i = 0; i < 500; i++)
-            {
-                await writer.WriteAsync(Pattern.Bytes(5000), _stop);
-            }
-
-            await writer.CompleteAsync();
-        }
-
-        Assert.InRange(SegmentPool.Shared.RetainedBytes, 4096, SegmentPool.Shared.MaxRetainedBytes);
-    }
-
-    [Fact]
-    public async Task SixtyFourWritersAtOnce_LoseNothing()
-    {
-        await Parallel.ForEachAsync(
-            Enumerable.Range(0, 64), new ParallelOptions { MaxDegreeOfParallelism = 64, CancellationToken = _stop }, async (number, stop) =>
-            {
-                string path = _folder.File($"f{number}");
-                FilePipeWriter writer = FilePipeWriter.Create(
-                    path, new() { PauseWriterThreshold = 20_000, MinimumBufferSize = 1000 + number });
-                for (int index = 0; index < 400_000; index += 1000)
-                {
-                    await writer.WriteAsync(Pattern.Bytes(1000, index), stop);
-                    if (index % 7000 == 0)
-                    {
-                        writer.CancelPendingFlush();
-                    }
-                }
-
-                await writer.CompleteAsync();
-                byte[] content = await File.ReadAllBytesAsync(path, stop);
-                Assert.Equal(400_000, content.Length);
-                Assert.Equal(-1, Pattern.FirstDifference(content));
-            });
-    }
 
     private static long? Note(out int thread, ManualResetEventSlim called)
     {

@@ -1,36 +1,13 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>A write that fails, is short or is interrupted: an unbroken prefix in the file, and the failure reported.</summary>
-public sealed class WriterFailureTests : IDisposable
+public sealed class WriterFailureTests : FileTests
 {
     private const int Total = 40_000;
 
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public WriterFailureTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
 
-    public void Dispose() => _folder.Dispose();
-
-    public static TheoryData<int, FlushGuarantee> EveryCall()
-    {
-        TheoryData<int, FlushGuarantee> data = [];
-        foreach (FlushGuarantee guarantee in Enum.GetValues<FlushGuarantee>())
-        {
-            for (int call = 1; call <= 12; call++)
-            {
-                data.Add(call, guarantee);
-            }
-        }
-
-        return data;
-    }
+    public static MatrixTheoryData<int, FlushGuarantee> EveryCall { get; } = new(Enumerable.Range(1, 12), Enum.GetValues<FlushGuarantee>());
 
     [Theory]
     [InlineData(1, true, FlushGuarantee.WriteBehind)]
@@ -42,13 +19,11 @@ public sealed class WriterFailureTests : IDisposable
     public async Task Complete_EagainFromAFileThatCanSeek_IsAnErrorAndTheFileHoldsWhatCameBefore(
         int call, bool isAsync, FlushGuarantee guarantee)
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
         CheckedPool pool = new();
         ScriptedCalls calls = new() { OnWrite = number => number == call ? -Libc.EAGAIN : 1000 };
         string path = _folder.File("f");
         FilePipeWriter writer = calls.Write(path, new() { MinimumBufferSize = 500, Pool = pool, FlushGuarantee = guarantee });
-        Pattern.Fill(writer.GetSpan(10_000)[..10_000], 0);
-        writer.Advance(10_000);
+        writer.Put(10_000);
         Exception? thrown = isAsync
             ? await Record.ExceptionAsync(async () => await writer.CompleteAsync())
             : Record.Exception(() => writer.Complete());
@@ -56,9 +31,7 @@ public sealed class WriterFailureTests : IDisposable
         Assert.True(writer.OpenedFile.Handle.IsClosed);
         Assert.Equal(Pattern.Bytes((call - 1) * 1000), File.ReadAllBytes(path));
         Assert.Equal(call, calls.Writes);
-        Assert.Equal(0, pool.Rented);
-        Assert.Equal(0, pool.ReturnedTwice);
-        Assert.Equal(0, pool.ReturnedPinned);
+        pool.AssertReturned();
     }
 
     [Theory]
@@ -72,8 +45,7 @@ public sealed class WriterFailureTests : IDisposable
         IOException? first = null;
         for (int index = 0; index < Total; index += 1000)
         {
-            Pattern.Fill(writer.GetSpan(1000)[..1000], index);
-            writer.Advance(1000);
+            writer.Put(1000, index);
             try
             {
                 await writer.FlushAsync(_stop);
@@ -129,8 +101,7 @@ public sealed class WriterFailureTests : IDisposable
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool });
         for (int index = 0; index < Total; index += 1000)
         {
-            Pattern.Fill(writer.GetSpan(1000)[..1000], index);
-            writer.Advance(1000);
+            writer.Put(1000, index);
             if (index % 3000 == 0)
             {
                 _ = await Record.ExceptionAsync(async () => await writer.FlushAsync(_stop));
@@ -142,9 +113,7 @@ public sealed class WriterFailureTests : IDisposable
             ? Record.Exception(() => writer.Complete(reason))
             : await Record.ExceptionAsync(async () => await writer.CompleteAsync(reason));
         Assert.Equal(failing == 0 ? null : typeof(IOException), failure?.GetType());
-        Assert.Equal(0, pool.Rented);
-        Assert.Equal(0, pool.ReturnedTwice);
-        Assert.Equal(0, pool.ReturnedPinned);
+        pool.AssertReturned();
         Assert.True(writer.OpenedFile.Handle.IsClosed);
     }
 
@@ -189,16 +158,6 @@ public sealed class WriterFailureTests : IDisposable
 
         await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
         Assert.Equal(0, pool.Rented);
-    }
-
-    [Fact]
-    public async Task Sync_Fails_IsThrownByTheFlushAndByComplete()
-    {
-        ScriptedCalls calls = new() { OnSync = _ => -Libc.EIO };
-        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
-        await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
-        await Assert.ThrowsAsync<IOException>(async () => await writer.FlushAsync(_stop));
-        await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
     }
 
     /// <summary>fdatasync(2) has answered 0, but the file system's journal had ended before it could hold the bytes.</summary>
@@ -257,8 +216,7 @@ public sealed class WriterFailureTests : IDisposable
         UnauthorizedAccessException e = await Assert.ThrowsAsync<UnauthorizedAccessException>(async () =>
         {
             FilePipeWriter writer = FilePipeWriter.Create(handle);
-            await writer.WriteAsync(Pattern.Bytes(10), _stop);
-            await writer.CompleteAsync();
+            await writer.WriteAllAsync(Pattern.Bytes(10));
         });
         if (OperatingSystem.IsLinux())
         {
@@ -361,51 +319,6 @@ public sealed class WriterFailureTests : IDisposable
     }
 
     [Fact]
-    public async Task Write_KilledInTheMiddle_WhatWasFlushedAsWrittenIsInTheFile()
-    {
-        ChildProcess.SkipUnlessLinux("sh");
-        string path = _folder.File("f");
-        using System.Diagnostics.Process child = ChildProcess.Start(
-            "exec " + ChildProcess.Command("write", path, "2000000000", "1234", "Written"));
-        long flushed = 0;
-        for (int lines = 0; lines < 500; lines++)
-        {
-            string line = await child.StandardOutput.ReadLineAsync(_stop) ?? throw new InvalidOperationException("The child has ended.");
-            flushed = long.Parse(line.Split(' ')[1], System.Globalization.CultureInfo.InvariantCulture);
-        }
-
-        child.Kill();
-        await child.WaitForExitAsync(_stop);
-        byte[] content = File.ReadAllBytes(path);
-        Assert.True(content.Length >= flushed, $"{content.Length} of at least {flushed} bytes");
-        Assert.Equal(-1, Pattern.FirstDifference(content));
-    }
-
-    [Theory]
-    [InlineData("error=EIO:when=1", 3)]
-    [InlineData("error=EIO:when=3", 3)]
-    [InlineData("error=ENOSPC:when=2+", 3)]
-    [InlineData("error=EINTR:when=2", 0)]
-    public async Task Write_SystemCallInjected_EndsAsItShould(string injection, int expectedStatus)
-    {
-        ChildProcess.SkipUnlessLinux("strace");
-        string path = _folder.File("f");
-        string trace = _folder.File("trace");
-
-        string command = $"strace -f -o '{trace}' -e trace=pwritev -e inject=pwritev:{injection} "
-            + $"{ChildProcess.Command("write", path, "50000", "1000", "Written")}";
-        (int status, string output, string error) = await ChildProcess.RunAsync(command);
-        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
-        Assert.True(status == expectedStatus, output + error);
-        byte[] content = File.ReadAllBytes(path);
-        Assert.Equal(-1, Pattern.FirstDifference(content));
-        if (expectedStatus == 0)
-        {
-            Assert.Equal(50_000, content.Length);
-        }
-    }
-
-    [Fact]
     public async Task GetMemory_PoolThrows_CompleteGivesTheOtherMemoryBack()
     {
         CheckedPool pool = new();
@@ -416,19 +329,5 @@ public sealed class WriterFailureTests : IDisposable
         Assert.Throws<InvalidOperationException>(() => writer.GetMemory(16));
         await writer.CompleteAsync();
         Assert.Equal(0, pool.Rented);
-    }
-
-    [Fact]
-    public async Task Durable_FiftyFlushesOfOneCaller_MakeOneSyncEach()
-    {
-        ChildProcess.SkipUnlessLinux("strace");
-        string trace = _folder.File("trace");
-        (int status, string output, string error) = await ChildProcess.RunAsync(
-            $"strace -f -o '{trace}' -e trace=fdatasync {ChildProcess.Command("write", _folder.File("f"), "50000", "1000", "Durable")}");
-        Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
-        Assert.True(status == 0, output + error);
-
-        // One caller that waits for each flush: each needs a sync of its own, and Complete none.
-        Assert.Equal(50, File.ReadLines(trace).Count(line => line.Contains("fdatasync(", StringComparison.Ordinal)));
     }
 }

@@ -1,30 +1,21 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>When a flush completes, what it waits for, and what a cancellation leaves.</summary>
-public sealed class WriterFlushTests : IDisposable
+public sealed class WriterFlushTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public WriterFlushTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task FlushAsync_BelowThePauseThreshold_CompletesWhileTheWriteIsStuck()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = _ => Wait(gate) };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = gate.Hold };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 1000 });
         ValueTask<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(999), _stop);
         Assert.True(flush.IsCompletedSuccessfully);
         Assert.Equal(0, writer.UnflushedBytes);
         Assert.Equal(999, writer.Position);
-        gate.Set();
+        gate.Open();
         await writer.CompleteAsync();
         Assert.Equal(Pattern.Bytes(999), File.ReadAllBytes(_folder.File("f")));
     }
@@ -73,15 +64,15 @@ public sealed class WriterFlushTests : IDisposable
     [Fact]
     public async Task FlushAsync_ManySmallOnes_GoOutInFewWrites()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? gate.Hold(call) : null };
         FilePipeWriter writer = calls.Write(_folder.File("f"));
         for (int i = 0; i < 1000; i++)
         {
             await writer.WriteAsync(Pattern.Bytes(10, i * 10), _stop);
         }
 
-        gate.Set();
+        gate.Open();
         await writer.CompleteAsync();
         Assert.Equal(2, calls.Writes);
         Assert.Equal(Pattern.Bytes(10_000), File.ReadAllBytes(_folder.File("f")));
@@ -124,15 +115,15 @@ public sealed class WriterFlushTests : IDisposable
     [Fact]
     public async Task CompleteAsync_DurableAfterACanceledFlush_SyncsWhatThatFlushed()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? gate.Hold(call) : null };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask();
         writer.CancelPendingFlush();
         Assert.True((await flush).IsCanceled);
         Task completing = writer.CompleteAsync().AsTask();
         Assert.False(completing.IsCompleted);
-        gate.Set();
+        gate.Open();
         await completing.WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(1, calls.Syncs);
     }
@@ -140,14 +131,14 @@ public sealed class WriterFlushTests : IDisposable
     [Fact]
     public async Task FlushAsync_ContinuationThatBlocks_DoesNotHoldUpTheDrain()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) ?? 600 : 100 };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? gate.Hold(call) ?? 600 : 100 };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { PauseWriterThreshold = 1000, ResumeWriterThreshold = 500 });
         Task opening = Task.Run(
             async () =>
             {
                 await Task.Delay(50, _stop);
-                gate.Set();
+                gate.Open();
             },
             _stop);
 
@@ -196,25 +187,10 @@ public sealed class WriterFlushTests : IDisposable
     }
 
     [Fact]
-    public async Task Abort_DuringALargeWrite_EndsItAtOnce()
-    {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = _ => Wait(gate) };
-        FilePipeWriter writer = calls.Write(_folder.File("f"));
-        Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(50_000_000), _stop).AsTask();
-        writer.Abort();
-        await Assert.ThrowsAnyAsync<OperationCanceledException>(() => write.WaitAsync(Eventually.Limit, _stop));
-        gate.Set();
-        await writer.CompleteAsync();
-        Assert.True(writer.OpenedFile.Handle.IsClosed);
-        Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(_folder.File("f"))));
-    }
-
-    [Fact]
     public async Task FlushAsync_OneOfSeveralCanceledByItsToken_LeavesTheOthersWaiting()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? gate.Hold(call) : null };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         CancellationTokenSource[] sources = [new(), new(), new()];
         Task<FlushResult>[] flushes = [.. sources.Select(
@@ -222,7 +198,7 @@ public sealed class WriterFlushTests : IDisposable
         await sources[1].CancelAsync();
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flushes[1].WaitAsync(Eventually.Limit, _stop));
         Assert.False(flushes[0].IsCompleted || flushes[2].IsCompleted);
-        gate.Set();
+        gate.Open();
         Assert.False((await flushes[0].WaitAsync(Eventually.Limit, _stop)).IsCanceled);
         Assert.False((await flushes[2].WaitAsync(Eventually.Limit, _stop)).IsCanceled);
         Array.ForEach(sources, s => s.Dispose());
@@ -233,8 +209,8 @@ public sealed class WriterFlushTests : IDisposable
     [Fact]
     public async Task FlushAsync_CanceledByToken_LeavesTheBytesToBeWrittenOnce()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? gate.Hold(call) : null };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         using CancellationTokenSource source = new();
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), source.Token).AsTask();
@@ -245,30 +221,23 @@ public sealed class WriterFlushTests : IDisposable
 
         // A token that is canceled beforehand loses nothing either.
         await Assert.ThrowsAnyAsync<OperationCanceledException>(() => writer.WriteAsync(Pattern.Bytes(50, 100), source.Token).AsTask());
-        gate.Set();
-        await writer.WriteAsync(Pattern.Bytes(50, 150), _stop);
-        await writer.CompleteAsync();
+        gate.Open();
+        await writer.WriteAllAsync(Pattern.Bytes(50, 150));
         Assert.Equal(Pattern.Bytes(200), File.ReadAllBytes(_folder.File("f")));
     }
 
     [Fact]
     public async Task CancelPendingFlush_WhileTheWriteIsStuck_ReturnsAtOnceAndTheBytesAreWrittenOnce()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? Wait(gate) : null };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = call => call == 1 ? gate.Hold(call) : null };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         Task<FlushResult> flush = writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask();
         writer.CancelPendingFlush();
         Assert.True((await flush.WaitAsync(Eventually.Limit, _stop)).IsCanceled);
-        gate.Set();
+        gate.Open();
         Assert.False((await writer.WriteAsync(Pattern.Bytes(100, 100), _stop)).IsCanceled);
         await writer.CompleteAsync();
         Assert.Equal(Pattern.Bytes(200), File.ReadAllBytes(_folder.File("f")));
-    }
-
-    private static long? Wait(ManualResetEventSlim gate)
-    {
-        gate.Wait(TestContext.Current.CancellationToken);
-        return null;
     }
 }

@@ -1,21 +1,12 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>A long write, which is copied in pieces of 1 MiB with a flush after each, and what others do meanwhile.</summary>
-public sealed class WriterLongWriteTests : IDisposable
+public sealed class WriterLongWriteTests : FileTests
 {
     private const int Length = 300_000;
     private const int Piece = 1024 * 1024;
 
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public WriterLongWriteTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData("token")]
@@ -23,9 +14,9 @@ public sealed class WriterLongWriteTests : IDisposable
     [InlineData("Abort")]
     public async Task WriteAsync_CanceledBetweenTwoPieces_EndsAtOnceAndKeepsWhatWasCopied(string how)
     {
-        using ManualResetEventSlim gate = new();
+        using Gate gate = new();
         using CancellationTokenSource token = new();
-        ScriptedCalls calls = new() { OnWrite = _ => Wait(gate) };
+        ScriptedCalls calls = new() { OnWrite = gate.Hold };
         FilePipeWriter writer = calls.Write(_folder.File("f"));
         byte[] source = Pattern.Bytes((3 * Piece) - 7);
         Task<FlushResult> write = writer.WriteAsync(source, token.Token).AsTask();
@@ -45,7 +36,7 @@ public sealed class WriterLongWriteTests : IDisposable
         // The system has a copy, so the caller's memory is free.
         byte[] expected = source[..Piece];
         Array.Clear(source);
-        gate.Set();
+        gate.Open();
         if (how != "Abort")
         {
             Assert.Equal(Piece, writer.Position);
@@ -62,13 +53,13 @@ public sealed class WriterLongWriteTests : IDisposable
     [InlineData(FlushGuarantee.Durable)]
     public async Task Complete_BetweenTwoPieces_ThrowsAndTheWriteGoesOn(FlushGuarantee guarantee)
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = _ => Wait(gate) };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = gate.Hold };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = guarantee });
         Task<FlushResult> write = writer.WriteAsync(Pattern.Bytes(3 * Piece), _stop).AsTask();
         await Eventually.TrueAsync(() => calls.Writes == 1);
         Exception? refused = await Record.ExceptionAsync(async () => await writer.CompleteAsync());
-        gate.Set();
+        gate.Open();
         await write.WaitAsync(Eventually.Limit, _stop);
         await writer.CompleteAsync();
         Assert.IsType<InvalidOperationException>(refused);
@@ -98,8 +89,8 @@ public sealed class WriterLongWriteTests : IDisposable
     [Fact]
     public async Task CopyToAsync_AnotherStreamFollowsWhileTheFlushIsPending_EachPositionIsItsOwn()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnSync = _ => Wait(gate) };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnSync = gate.Hold };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Durable });
         using PooledMemoryStream first = new();
         using PooledMemoryStream second = new();
@@ -109,7 +100,7 @@ public sealed class WriterLongWriteTests : IDisposable
         Task one = first.CopyToAsync(writer, _stop);
         await Eventually.TrueAsync(() => calls.Syncs == 1);
         Task two = second.CopyToAsync(writer, _stop);
-        gate.Set();
+        gate.Open();
         await Task.WhenAll(one, two).WaitAsync(Eventually.Limit, _stop);
         Assert.Equal(1000, first.Position);
         Assert.Equal(500, second.Position);
@@ -120,8 +111,8 @@ public sealed class WriterLongWriteTests : IDisposable
     [Fact]
     public async Task CopyToAsync_StreamIsDisposedOfMeanwhile_WritesItsBytesAndNobodyElses()
     {
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new() { OnWrite = _ => Wait(gate) };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = gate.Hold };
         FilePipeWriter writer = calls.Write(_folder.File("f"));
         PooledMemoryStream stream = new();
         await stream.WriteAsync(Pattern.Bytes(Length), _stop);
@@ -135,7 +126,7 @@ public sealed class WriterLongWriteTests : IDisposable
             await other.WriteAsync(new byte[2 * Length], _stop);
         }
 
-        gate.Set();
+        gate.Open();
         await copy.WaitAsync(Eventually.Limit, _stop);
         await writer.CompleteAsync();
         Assert.True(Pattern.Bytes(Length).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("f"))));
@@ -154,8 +145,7 @@ public sealed class WriterLongWriteTests : IDisposable
             if (i % 3 == 0)
             {
                 // Taken, and not flushed.
-                Pattern.Fill(writer.GetSpan(77)[..77], index);
-                writer.Advance(77);
+                writer.Put(77, index);
                 index += 77;
             }
 
@@ -171,11 +161,5 @@ public sealed class WriterLongWriteTests : IDisposable
 
         await writer.CompleteAsync();
         Assert.True(Pattern.Bytes(index).AsSpan().SequenceEqual(File.ReadAllBytes(_folder.File("f"))));
-    }
-
-    private static long? Wait(ManualResetEventSlim gate)
-    {
-        gate.Wait(Eventually.Limit);
-        return null;
     }
 }

@@ -1,19 +1,10 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using System.Text;
-using FilePipelines.Child;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
 /// <summary>A writer that two threads use at once, or that is told of bytes that it has not given.</summary>
-public sealed class WriterOverlapTests : IDisposable
+public sealed class WriterOverlapTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task WriteAsync_TwoThreadsAtOnce_ThrowsAndDamagesNoLine()
     {
@@ -54,16 +45,8 @@ public sealed class WriterOverlapTests : IDisposable
     [Fact]
     public async Task AnyCall_WhileALargeWriteIsUnderWay_Throws()
     {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
-        using ManualResetEventSlim gate = new();
-        ScriptedCalls calls = new()
-        {
-            OnWrite = _ =>
-            {
-                gate.Wait(CancellationToken.None);
-                return null;
-            },
-        };
+        using Gate gate = new();
+        ScriptedCalls calls = new() { OnWrite = gate.Hold };
         string path = _folder.File("f");
         FilePipeWriter writer = calls.Write(path);
         byte[] data = Pattern.Bytes(5_000_000);
@@ -76,10 +59,9 @@ public sealed class WriterOverlapTests : IDisposable
         Assert.Throws<InvalidOperationException>(() => writer.GetSpan());
         Assert.Throws<InvalidOperationException>(() => writer.Advance(0));
         await AssertIsNotEndedAsync(writer);
-        gate.Set();
+        gate.Open();
         await large;
-        await writer.WriteAsync(Pattern.Bytes(10, 5_000_000), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10, 5_000_000));
         Assert.Equal(Pattern.Bytes(5_000_010), File.ReadAllBytes(path));
     }
 
@@ -104,8 +86,7 @@ public sealed class WriterOverlapTests : IDisposable
         await source.Writer.WriteAsync(Pattern.Bytes(1000), _stop);
         await source.Writer.CompleteAsync();
         await copy;
-        await writer.WriteAsync(Pattern.Bytes(10, 1000), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10, 1000));
         Assert.Equal(Pattern.Bytes(1010), File.ReadAllBytes(path));
         Assert.All(refused, static error => Assert.IsType<InvalidOperationException>(error));
     }
@@ -167,8 +148,7 @@ public sealed class WriterOverlapTests : IDisposable
             pool.OnSpan = null;
             refused = Record.Exception(() => writer.Complete());
         };
-        await writer.WriteAsync(Pattern.Bytes(100, 10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(100, 10));
         Assert.IsType<InvalidOperationException>(refused);
         Assert.Equal(Pattern.Bytes(110), File.ReadAllBytes(_folder.File("f")));
     }
@@ -195,6 +175,7 @@ public sealed class WriterOverlapTests : IDisposable
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));
         Assert.Contains(
             "0 that are left", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(1)).Message, StringComparison.Ordinal);
+        Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(-1));
         int room = writer.GetMemory().Length;
         Assert.Contains(
             "cannot go back", Assert.Throws<ArgumentOutOfRangeException>(() => writer.Advance(-1)).Message, StringComparison.Ordinal);

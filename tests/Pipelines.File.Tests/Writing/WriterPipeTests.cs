@@ -1,26 +1,15 @@
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Writing to a FIFO: its reader stalls, comes back, or goes away.</summary>
-public sealed class WriterPipeTests : IDisposable
+public sealed class WriterPipeTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public WriterPipeTests() => ChildProcess.SkipUnlessLinux();
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task FlushAsync_ReaderOfTheFifoStalls_PausesWithoutAThreadAndLosesNothing()
     {
         string path = Fifo.Make(_folder);
-        using SafeFileHandle readEnd = OpenBothWays(path);
+        using SafeFileHandle readEnd = Fifo.OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, PauseWriterThreshold = 200_000 });
         Assert.Throws<NotSupportedException>(() => FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = 1 }));
         const int Total = 1_000_000;
@@ -47,7 +36,7 @@ public sealed class WriterPipeTests : IDisposable
     public async Task FlushAsync_ReaderOfTheFifoIsGone_Throws()
     {
         string path = Fifo.Make(_folder);
-        SafeFileHandle readEnd = OpenBothWays(path);
+        SafeFileHandle readEnd = Fifo.OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Written });
         await writer.WriteAsync(Pattern.Bytes(100), _stop);
         readEnd.Dispose();
@@ -60,10 +49,9 @@ public sealed class WriterPipeTests : IDisposable
     public async Task FlushAsync_DurableToAFifo_HasNothingToSyncAndCompletes()
     {
         string path = Fifo.Make(_folder);
-        using SafeFileHandle readEnd = OpenBothWays(path);
+        using SafeFileHandle readEnd = Fifo.OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Durable });
-        await writer.WriteAsync(Pattern.Bytes(100), _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(100)).WaitAsync(Eventually.Limit, _stop);
         using FileStream source = new(readEnd, FileAccess.Read, 1);
         byte[] content = new byte[100];
         await source.ReadExactlyAsync(content, _stop);
@@ -81,7 +69,7 @@ public sealed class WriterPipeTests : IDisposable
         const int Length = 32 * 1024;
         ScriptedCalls calls = new() { KnowsWriteNoWait = knowsWriteNoWait };
         string path = Fifo.Make(_folder);
-        using FileStream source = new(OpenBothWays(path), FileAccess.Read, 1);
+        using FileStream source = new(Fifo.OpenBothWays(path), FileAccess.Read, 1);
         FilePipeWriterOptions options = new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Written };
         FilePipeWriter writer = isOurs
             ? calls.Write(path, options)
@@ -102,7 +90,7 @@ public sealed class WriterPipeTests : IDisposable
     public async Task Create_OnACallersHandleOfAFifo_LeavesItBlocking()
     {
         string path = Fifo.Make(_folder);
-        using SafeFileHandle handle = OpenBothWays(path);
+        using SafeFileHandle handle = Fifo.OpenBothWays(path);
         FilePipeWriter writer = FilePipeWriter.Create(handle, new() { LeaveOpen = true });
         FilePipeReader reader = FilePipeReader.Create(handle, new() { LeaveOpen = true });
 
@@ -113,7 +101,4 @@ public sealed class WriterPipeTests : IDisposable
         await writer.CompleteAsync();
         await reader.CompleteAsync();
     }
-
-    private static SafeFileHandle OpenBothWays(string path)
-        => File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
 }

@@ -1,11 +1,5 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using System.IO.Pipes;
 using System.Runtime.Versioning;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using Pipelines.File.Reading;
 using Pipelines.File.Writing;
 
@@ -13,16 +7,11 @@ namespace FilePipelines.Tests;
 
 /// <summary>Reading and writing on Windows: ends, errors, large offsets, named pipes and devices.</summary>
 [SupportedOSPlatform("windows")]
-public sealed class OverlappedFileTests : IDisposable
+public sealed class OverlappedFileTests : FileTests
 {
     private const long FourGiB = 1L << 32;
 
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public OverlappedFileTests() => Assert.SkipUnless(OperatingSystem.IsWindows(), "Overlapped I/O is of Windows; .ci/wine runs it.");
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task ReadAsync_OneCall_FillsOneSegmentThatHoldsTheWholeRead()
@@ -31,38 +20,6 @@ public sealed class OverlappedFileTests : IDisposable
         ReadResult result = await reader.ReadAsync(_stop);
         Assert.Equal(ReadBuffer.BytesPerRead, result.Buffer.Length);
         Assert.True(result.Buffer.IsSingleSegment);
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task ReadAsync_AtTheEnd_EndsAndGoesOnEnding()
-    {
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", [1, 2, 3]));
-        ReadResult result = await reader.ReadAtLeastAsync(10, _stop);
-        Assert.True(result.IsCompleted);
-        Assert.Equal([1, 2, 3], result.Buffer.ToArray());
-        reader.AdvanceTo(result.Buffer.End);
-        result = await reader.ReadAsync(_stop);
-        Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task ReadAsync_FileIsTruncatedMeanwhile_EndsThere()
-    {
-        string path = _folder.File("f", Pattern.Bytes(1_000_000));
-        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite });
-        ReadResult result = await reader.ReadAsync(_stop);
-        long first = result.Buffer.Length;
-        reader.AdvanceTo(result.Buffer.End);
-        using (FileStream other = new(path, FileMode.Open, FileAccess.Write, FileShare.ReadWrite))
-        {
-            other.SetLength(first + 10);
-        }
-
-        result = await reader.ReadAtLeastAsync(1000, _stop);
-        Assert.True(result.IsCompleted);
-        Assert.Equal(10, result.Buffer.Length);
         await reader.CompleteAsync();
     }
 
@@ -76,8 +33,7 @@ public sealed class OverlappedFileTests : IDisposable
         }
 
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = FileMode.Open, Offset = FourGiB + 5 });
-        await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(100_000));
         Assert.Equal(FourGiB + 5 + 100_000, new FileInfo(path).Length);
         FilePipeReader reader = FilePipeReader.Create(path, new() { Offset = FourGiB + 5 });
         ReadResult result = await reader.ReadAtLeastAsync(100_000, _stop);
@@ -86,34 +42,6 @@ public sealed class OverlappedFileTests : IDisposable
         await reader.CompleteAsync();
         reader = FilePipeReader.Create(path, new() { Length = 1 });
         Assert.Equal(1, (await reader.ReadAsync(_stop)).Buffer.FirstSpan[0]);
-        await reader.CompleteAsync();
-    }
-
-    [Fact]
-    public async Task ReadAsync_LockedRange_ThrowsTheLockViolationWithThePathAgainAndAgain()
-    {
-        string path = _folder.File("f", Pattern.Bytes(1000));
-        using FileStream other = new(path, FileMode.Open, FileAccess.ReadWrite, FileShare.ReadWrite);
-        other.Lock(0, 1000);
-        bool isEnforced = Record.Exception(() =>
-        {
-            using FileStream theirs = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite);
-            theirs.ReadByte();
-        }) is IOException;
-        if (!isEnforced)
-        {
-            other.Unlock(0, 1000);
-            Assert.Skip("Wine 8 enforces no locks on reads: the runtime's own go through, too.");
-        }
-
-        FilePipeReader reader = FilePipeReader.Create(path, new() { Share = FileShare.ReadWrite });
-        for (int i = 0; i < 2; i++)
-        {
-            IOException e = await Assert.ThrowsAsync<IOException>(async () => await reader.ReadAsync(_stop));
-            Assert.Equal(unchecked((int)0x80070000) | Kernel32.ERROR_LOCK_VIOLATION, e.HResult);
-            Assert.Contains(path, e.Message, StringComparison.Ordinal);
-        }
-
         await reader.CompleteAsync();
     }
 
@@ -219,8 +147,7 @@ public sealed class OverlappedFileTests : IDisposable
         ScriptedWindowsCalls calls =
             new() { WriteError = write => write <= 2 ? Kernel32.ERROR_OPERATION_ABORTED : 0, MovedBeforeError = 10 };
         FilePipeWriter writer = calls.Write(path);
-        await writer.WriteAsync(Pattern.Bytes(100), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(100));
         calls.CloseSecond();
         Assert.Equal([(0, 100), (10, 90), (20, 80)], calls.Transfers.Select(transfer => ((int)transfer.Offset, (int)transfer.Count)));
         Assert.Equal(Pattern.Bytes(80, 20), File.ReadAllBytes(path)[20..]);
@@ -306,8 +233,7 @@ public sealed class OverlappedFileTests : IDisposable
         if (isWriter)
         {
             FilePipeWriter writer = FilePipeWriter.Create(file, new(), leaveOpen: false, isOpenedByPath: true);
-            await writer.WriteAsync(Pattern.Bytes(100), _stop);
-            await writer.CompleteAsync();
+            await writer.WriteAllAsync(Pattern.Bytes(100));
         }
         else
         {
@@ -330,8 +256,7 @@ public sealed class OverlappedFileTests : IDisposable
         Assert.Equal(128 * 1024, segment);
         for (int index = 0; index < Length; index += 4096)
         {
-            Pattern.Fill(writer.GetSpan(4096)[..4096], index);
-            writer.Advance(4096);
+            writer.Put(4096, index);
         }
 
         await writer.CompleteAsync();
@@ -350,8 +275,7 @@ public sealed class OverlappedFileTests : IDisposable
         StalledCalls calls = new();
         FilePipeWriter writer = FilePipeWriter.Create(
             new OverlappedFile(handle, path, FileProperties.Of(handle, path), calls), new(), leaveOpen: false, isOpenedByPath: true);
-        Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
-        writer.Advance(1000);
+        writer.Put(1000);
         Task completing = Task.CompletedTask;
         if (isCompleting)
         {
@@ -380,8 +304,7 @@ public sealed class OverlappedFileTests : IDisposable
         string path = _folder.File("f");
         ScriptedWindowsCalls calls = new() { OnWrite = _ => how };
         FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Durable });
-        Pattern.Fill(writer.GetSpan(1000)[..1000], 0);
-        writer.Advance(1000);
+        writer.Put(1000);
 
         // Where a completion were needed, a thread of the pool would have to bring it.
         writer.Complete();
@@ -389,20 +312,6 @@ public sealed class OverlappedFileTests : IDisposable
         Assert.True(calls.Waits > 0 || how != CallFinish.CompletionFirst);
         calls.CloseSecond();
         Assert.Equal(Pattern.Bytes(1000), File.ReadAllBytes(path));
-    }
-
-    [Fact]
-    public async Task WriteAsync_Durable_IsWrittenAndSynced()
-    {
-        string path = _folder.File("f");
-        FilePipeWriter writer = FilePipeWriter.Create(path, new() { FlushGuarantee = FlushGuarantee.Durable, Share = FileShare.ReadWrite });
-        await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
-        using (FileStream other = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite))
-        {
-            Assert.Equal(100_000, other.Length);
-        }
-
-        await writer.CompleteAsync();
     }
 
     [Fact]
@@ -506,19 +415,6 @@ public sealed class OverlappedFileTests : IDisposable
         (NamedPipeServerStream server, string path) = Pipe(PipeDirection.Out);
         await using NamedPipeServerStream _ = server;
         Assert.Throws<NotSupportedException>(() => FilePipeReader.Create(path, new() { Offset = 1 }));
-    }
-
-    [Fact]
-    public async Task Nul_IsEmptyAndTakesEverything()
-    {
-        FilePipeReader reader = FilePipeReader.Create("NUL", new() { Share = FileShare.ReadWrite });
-        ReadResult result = await reader.ReadAsync(_stop);
-        Assert.True(result.IsCompleted && result.Buffer.IsEmpty);
-        await reader.CompleteAsync();
-        FilePipeWriter writer = FilePipeWriter.Create(
-            "NUL", new() { Mode = FileMode.Open, Share = FileShare.ReadWrite, FlushGuarantee = FlushGuarantee.Durable });
-        await writer.WriteAsync(Pattern.Bytes(100_000), _stop);
-        await writer.CompleteAsync();
     }
 
     /// <summary>A read takes a message of no bytes, and the owner of the handle closes it before anybody has looked at that.</summary>

@@ -1,19 +1,12 @@
-using System.Buffers;
-using System.IO.Pipelines;
 using System.Runtime.Versioning;
-using FilePipelines.Child;
-using Pipelines.File;
 using Pipelines.File.Reading;
 
 namespace FilePipelines.Tests;
 
 /// <summary>The race between the call that returns and its end, and cancellation in every state of an operation.</summary>
 [SupportedOSPlatform("windows")]
-public sealed class OverlappedRaceTests : IDisposable
+public sealed class OverlappedRaceTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public OverlappedRaceTests() => Assert.SkipUnless(OperatingSystem.IsWindows(), "Overlapped I/O is of Windows; .ci/wine runs it.");
 
     public enum Moment
@@ -30,10 +23,13 @@ public sealed class OverlappedRaceTests : IDisposable
         Complete,
     }
 
-    public void Dispose() => _folder.Dispose();
+    public static MatrixTheoryData<CallFinish, bool> Finishes { get; } = new(Enum.GetValues<CallFinish>(), [true, false]);
+
+    public static MatrixTheoryData<Moment, Ending, CallFinish> Cancellations { get; }
+        = new(Enum.GetValues<Moment>(), Enum.GetValues<Ending>(), Enum.GetValues<CallFinish>());
 
     [Theory]
-    [CombinatorialHows]
+    [MemberData(nameof(Finishes))]
     public async Task ReadAsync_HoweverTheCallFinishes_GivesEveryByteOnce(CallFinish how, bool readsAhead)
     {
         const int Length = 3_000_000;
@@ -46,7 +42,7 @@ public sealed class OverlappedRaceTests : IDisposable
     }
 
     [Theory]
-    [CombinatorialHows]
+    [MemberData(nameof(Finishes))]
     public async Task WriteAsync_HoweverTheCallFinishes_WritesEveryByteOnce(CallFinish how, bool waits)
     {
         string path = _folder.File("f");
@@ -72,7 +68,7 @@ public sealed class OverlappedRaceTests : IDisposable
         string path = _folder.File("f", Pattern.Bytes(length));
         CallFinish[] ways = [CallFinish.Real, CallFinish.Real, CallFinish.AtOnce, CallFinish.CompletionFirst];
         ScriptedWindowsCalls calls = new() { OnRead = call => ways[((call * 7919) + seed) % 31 % ways.Length] };
-        using MemoryPool<byte> smallPieces = new SmallPieces();
+        using CheckedPool smallPieces = new(10_000);
         FilePipeReader reader = calls.Read(path, new() { Pool = smallPieces, BufferSize = 16_384, PauseReadAheadThreshold = readAhead });
         using CancellationTokenSource end = new();
         Task canceling = Task.Run(
@@ -105,7 +101,7 @@ public sealed class OverlappedRaceTests : IDisposable
     }
 
     [Theory]
-    [CombinatorialCancellations]
+    [MemberData(nameof(Cancellations))]
     public async Task ReadAsync_EndedAtAnyMoment_ReleasesTheHandleAndLosesNothing(Moment moment, Ending ending, CallFinish how)
     {
         string path = _folder.File("f", Pattern.Bytes(600_000));
@@ -213,58 +209,5 @@ public sealed class OverlappedRaceTests : IDisposable
         await reader.CompleteAsync();
         calls.CloseSecond();
         await Eventually.FreeAsync(path);
-    }
-
-    /// <summary>Every way to finish, with a flag of the test's own.</summary>
-    private sealed class CombinatorialHowsAttribute : Xunit.v3.DataAttribute
-    {
-        private static readonly bool[] s_flags = [true, false];
-
-        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(
-            System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
-            => new([.. from how in Enum.GetValues<CallFinish>() from flag in s_flags select new TheoryDataRow(how, flag)]);
-
-        public override bool SupportsDiscoveryEnumeration() => true;
-    }
-
-    private sealed class CombinatorialCancellationsAttribute : Xunit.v3.DataAttribute
-    {
-        public override ValueTask<IReadOnlyCollection<ITheoryDataRow>> GetData(
-            System.Reflection.MethodInfo testMethod, Xunit.Sdk.DisposalTracker disposalTracker)
-            => new(
-            [
-                .. from moment in Enum.GetValues<Moment>()
-                   from ending in Enum.GetValues<Ending>()
-                   from how in new[] { CallFinish.Real, CallFinish.AtOnce, CallFinish.CompletionFirst }
-                   select new TheoryDataRow(moment, ending, how),
-            ]);
-
-        public override bool SupportsDiscoveryEnumeration() => true;
-    }
-
-    /// <summary>A caller's pool, whose memory is not pinned, and gives pieces of 10,000 bytes.</summary>
-    private sealed class SmallPieces : MemoryPool<byte>
-    {
-        public override int MaxBufferSize => 10_000;
-
-        public override IMemoryOwner<byte> Rent(int minBufferSize = -1) => new Piece();
-
-        protected override void Dispose(bool disposing)
-        {
-        }
-
-        private sealed class Piece : IMemoryOwner<byte>
-        {
-            private byte[]? _array = new byte[10_000];
-
-            public Memory<byte> Memory => _array ?? throw new ObjectDisposedException(nameof(Piece));
-
-            public void Dispose()
-            {
-                // Whoever still writes here shows up as a wrong byte elsewhere, or as a wrong byte here.
-                Array.Fill(_array!, (byte)0xEE);
-                _array = null;
-            }
-        }
     }
 }

@@ -1,20 +1,12 @@
 using System.Runtime.Versioning;
-using FilePipelines.Child;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 
 /// <summary>On Windows: how a file that was written beside its name gets it, and which calls put bytes and names on the device.</summary>
 [SupportedOSPlatform("windows")]
-public sealed class WindowsNameTests : IDisposable
+public sealed class WindowsNameTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public WindowsNameTests() => Assert.SkipUnless(OperatingSystem.IsWindows(), "It scripts the calls of Windows; .ci/wine runs it.");
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData(Kernel32.ERROR_INVALID_PARAMETER)]
@@ -84,8 +76,7 @@ public sealed class WindowsNameTests : IDisposable
         ScriptedWindowsCalls calls = new();
         FilePipeWriter writer = calls.Write(path, new() { Mode = FileMode.Open, FlushGuarantee = FlushGuarantee.Durable });
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.WriteAsync(Pattern.Bytes(10, 10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10, 10));
         calls.CloseSecond();
         Assert.Equal(["SyncData", "SyncData"], calls.Calls);
         Assert.Equal(Pattern.Bytes(20), File.ReadAllBytes(path));
@@ -98,8 +89,7 @@ public sealed class WindowsNameTests : IDisposable
         ScriptedWindowsCalls calls = new();
         FilePipeWriter writer = calls.Write(path, new() { FlushGuarantee = FlushGuarantee.Durable }, isNew: true);
         await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.WriteAsync(Pattern.Bytes(10, 10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10, 10));
         calls.CloseSecond();
         Assert.Equal(["Sync", "SyncData"], calls.Calls);
     }
@@ -129,8 +119,7 @@ public sealed class WindowsNameTests : IDisposable
         foreach (FileMode mode in (FileMode[])[FileMode.Open, FileMode.Create, FileMode.Append])
         {
             FilePipeWriter writer = FilePipeWriter.Create(path, new() { Mode = mode, FlushGuarantee = FlushGuarantee.Durable });
-            await writer.WriteAsync(Pattern.Bytes(10), _stop);
-            await writer.CompleteAsync();
+            await writer.WriteAllAsync(Pattern.Bytes(10));
         }
 
         Assert.Equal([.. Pattern.Bytes(10), .. Pattern.Bytes(10)], File.ReadAllBytes(path));
@@ -140,8 +129,7 @@ public sealed class WindowsNameTests : IDisposable
     {
         string path = _folder.File("f", [1]);
         FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true, FlushGuarantee = guarantee }, calls);
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
-        await writer.CompleteAsync();
+        await writer.WriteAllAsync(Pattern.Bytes(10));
         Assert.Equal(Pattern.Bytes(10), File.ReadAllBytes(path));
         Assert.Equal([path], Directory.GetFiles(_folder.Path));
     }
