@@ -5,7 +5,7 @@
 #     bash benchmarks/serve.sh cache [ROUNDS [SECONDS [CASE...]]]     the output cache: entries in memory, in files (AddFileOutputCache), and in Redis where redis-server is installed
 #     bash benchmarks/serve.sh uploads [ROUNDS [MIB]]                 uploads of 256 MiB by curl: SaveBodyAsync, MapResumableUploads, Body.CopyToAsync(FileStream), and nginx's PUT where it is installed
 #     bash benchmarks/serve.sh entries [COUNT [FOLDER]]               start-up and memory of an output cache with a million entries; FOLDER is filled where it is not, and stays
-#     bash benchmarks/serve.sh slow [CLIENTS]                         200 slow clients on a 1 GiB file: memory of the server, and whether every body is right
+#     bash benchmarks/serve.sh slow [CLIENTS]                         200 slow clients on a 1 GiB file for 20 s: memory of the server
 # A CASE is a size in bytes, or SIZExCOUNT: so many files of that size, asked for at random. Needs wrk. Prints Markdown tables: medians of the rounds; the ratios are medians of the rounds' own, with their quartiles.
 set -euo pipefail
 export LC_NUMERIC=C
@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly connections=16
 next_port=5201
 work=$(mktemp -d)
-servers=()
+servers=() slow_clients=()
 load=$(cut -d' ' -f1 /proc/loadavg)
 finish() {
     ((${#servers[@]} == 0)) || kill "${servers[@]}" 2>/dev/null || true
@@ -25,9 +25,7 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 dotnet build benchmarks/StaticFileServer -c Release -v quiet --nologo >&2
-dotnet build benchmarks/SlowClients -c Release -v quiet --nologo >&2
 server=benchmarks/StaticFileServer/bin/Release/net10.0/StaticFileServer
-clients=benchmarks/SlowClients/bin/Release/net10.0/SlowClients
 mkdir "$work/root"
 
 # ready PORT: waits until somebody listens there.
@@ -92,12 +90,16 @@ machine() {
 
 if [ "${1:-}" = slow ]; then
     kestrel ours pipelines
-    "$clients" make "$work/root/large.bin" $((1 << 30))
+    head -c $((1 << 30)) /dev/zero >"$work/root/large.bin"
     # One quick client first, so that what every server needs once is not counted.
-    "$clients" read "$port_ours" /large.bin $((1 << 30)) 1 0 >/dev/null
+    curl -sS --noproxy '*' -o /dev/null "http://127.0.0.1:$port_ours/large.bin"
     before=$(awk '/^VmRSS/ { print $2 }' "/proc/$pid_ours/status")
     echo 5 >"/proc/$pid_ours/clear_refs" # The peak counts from here: proc(5).
-    "$clients" read "$port_ours" /large.bin $((1 << 30)) "${2:-200}" 20
+    for ((i = 0; i < ${2:-200}; i++)); do
+        curl -sS --noproxy '*' --limit-rate 640K --max-time 20 -o /dev/null "http://127.0.0.1:$port_ours/large.bin" 2>/dev/null &
+        slow_clients+=($!)
+    done
+    wait "${slow_clients[@]}" || true # Each gives up.
     awk -v before="$before" '/^VmHWM/ { printf "memory of the server: %.0f MiB before, %.0f MiB at most\n", before / 1024, $2 / 1024 }' "/proc/$pid_ours/status"
     machine
     echo
@@ -134,6 +136,11 @@ column() {
 # ratio CASE NAME FIELD: to plain Kestrel, or to the cache in memory, in the same round.
 ratio() {
     paste <(column "$1" "$2" "$3") <(column "$1" $baseline "$3") | awk '{ print $1 / $2 }' | spread
+}
+
+# What every round has brought, for who takes ratios of rounds.
+keep_results() {
+    [ -z "${PIPELINES_FILE_RESULTS-}" ] || cp "$work/results" "$PIPELINES_FILE_RESULTS"
 }
 
 heading() {
@@ -189,6 +196,7 @@ if [ "${1:-}" = uploads ]; then
                 'BEGIN { print "upload", name, mib * 1.048576 / s, ticks / hertz / (mib / 1024) }'
         done
     done >"$work/results"
+    keep_results
     heading
     printf '%s, curl -T, one upload at a time, %d rounds\n\n' "$(machine)" "$rounds"
     printf '| upload | way | MB/s | against the first | server CPU s a GiB | against the first |\n| --- | --- | --- | --- | --- | --- |\n'
@@ -313,6 +321,7 @@ for round in $(seq "$rounds"); do
         done
     done
 done >"$work/results"
+keep_results
 
 # size_text BYTES
 size_text() {

@@ -1,13 +1,12 @@
 using System.Diagnostics;
 using System.Globalization;
 using System.Text;
-using Spectre.Console;
 
 namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>
 /// <see cref="Usage"/>: measures every chapter, or those with one of the words in their titles, and writes benchmarks/report/ and the table
-/// in README.md, or with --quick benchmarks/report-quick/ and nothing else. <c>caching</c> draws another picture.
+/// in README.md, or with --quick benchmarks/report-quick/ and nothing else.
 /// </summary>
 internal static class Program
 {
@@ -19,18 +18,10 @@ internal static class Program
     // Who reads it has a quarter of an hour.
     private const int MostWords = 6000;
     private const int MostPictures = 8;
-
     private const string Usage = "[--quick] [--minutes N] [--output FOLDER] [--only WORD,… --output FOLDER] [--rounds N --output FOLDER]";
 
     private static async Task<int> Main(string[] arguments)
     {
-        // A file or a pipe takes no colours.
-        AnsiConsole.Profile.Capabilities.Ansi &= !Console.IsOutputRedirected;
-        if (arguments is ["caching", .. string[] rest])
-        {
-            return await CachingCommand.RunAsync(rest);
-        }
-
         Arguments given = new(arguments, Usage);
         bool isQuick = given.Flag("--quick");
         int rounds = given.Number("--rounds", 0);
@@ -88,8 +79,8 @@ internal static class Program
             SpeedTable.Update(Path.Join(repository, "README.md"), headlines, surroundings);
         }
 
-        AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; "
-            + $"{Path.Join(output, "report.md")}, report.html, figures.csv and {page.PictureFiles.Count} pictures; {page.Words} words"));
+        Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{Stopwatch.GetElapsedTime(start).TotalMinutes:0.0} minutes; "
+            + $"{Path.Join(output, "report.md")}, figures.csv and {page.PictureFiles.Count} pictures; {page.Words} words"));
         if (page.Words > MostWords || page.PictureFiles.Count > MostPictures)
         {
             await Console.Error.WriteLineAsync($"The report is too long: {MostWords} words and {MostPictures} pictures at most.");
@@ -110,41 +101,31 @@ internal static class Program
     {
         long start = Stopwatch.GetTimestamp();
         List<ChapterRun> runs = [];
-        await AnsiConsole.Progress().Columns(new TaskDescriptionColumn { Alignment = Justify.Left }, new ProgressBarColumn(),
-            new PercentageColumn(), new RemainingTimeColumn()).StartAsync(async context =>
-            {
-                Queue<ReportChapter> left = new(all.Where(chapter => chapter.IsSupported));
-                ProgressTask progress = context.AddTask("all", maxValue: left.Sum(chapter => chapter.Weight));
-                bool goesOn = false;
-                while (left.Count > 0)
-                {
-                    // What one chapter leaves over, or takes beyond its share, is the next ones'.
-                    double share = left.Peek().Weight / Math.Max(1, left.Sum(chapter => chapter.Weight));
-                    TimeSpan rest = time - Stopwatch.GetElapsedTime(start);
-                    ReportChapter chapter = left.Dequeue();
-                    double before = progress.Value;
-                    progress.Description = chapter.Title.EscapeMarkup();
-                    runs.Add(goesOn
-                        ? new ChapterRun(chapter, TimeSpan.Zero, 0, "a chapter before it does not end")
-                        : await MeasureAsync(chapter, new Allowance(rest > TimeSpan.Zero ? rest * share : TimeSpan.Zero,
-                            part => progress.Value = before + (part * chapter.Weight))));
-                    goesOn |= runs[^1].Error == s_endless;
-                    AnsiConsole.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{runs[^1].Duration.TotalSeconds,6:0.0} s  "
-                        + $"{chapter.Title}{(runs[^1].Error is { } error ? $": failed, {error}" : string.Empty)}"));
-                    progress.Value = before + chapter.Weight;
-                }
-            });
+        Queue<ReportChapter> left = new(all.Where(chapter => chapter.IsSupported));
+        while (left.Count > 0)
+        {
+            // What one chapter leaves over, or takes beyond its share, is the next ones'.
+            double share = left.Peek().Weight / Math.Max(1, left.Sum(chapter => chapter.Weight));
+            TimeSpan rest = time - Stopwatch.GetElapsedTime(start);
+            ReportChapter chapter = left.Dequeue();
+            runs.Add(runs.Exists(run => run.Error == s_endless)
+                ? new ChapterRun(chapter, TimeSpan.Zero, 0, "a chapter before it does not end")
+                : await MeasureAsync(chapter, rest > TimeSpan.Zero ? rest * share : TimeSpan.Zero));
+            Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{runs[^1].Duration.TotalSeconds,6:0.0} s  {chapter.Title}"
+                + $"{(runs[^1].Error is { } error ? $": failed, {error}" : string.Empty)}; {left.Count} chapters left"));
+        }
+
         return runs;
     }
 
-    private static async Task<ChapterRun> MeasureAsync(ReportChapter chapter, Allowance allowance)
+    private static async Task<ChapterRun> MeasureAsync(ReportChapter chapter, TimeSpan time)
     {
         long start = Stopwatch.GetTimestamp();
         MachineUse before = MachineUse.Now();
         string? error = null;
         try
         {
-            await Task.Run(() => chapter.MeasureAsync(allowance)).WaitAsync(allowance.Time + s_patience);
+            await Task.Run(() => chapter.MeasureAsync(time)).WaitAsync(time + s_patience);
 
             // What cannot be written must not cost the other chapters their page.
             _ = chapter.Headlines.Count();
@@ -175,7 +156,7 @@ internal static class Program
                 foreach (Measured row in rows)
                 {
                     csv.Append(CultureInfo.InvariantCulture, $"{result.Grid.Key},{Figures.Quoted(point)},{Figures.Quoted(row.Name)},"
-                        + $"{row.Rounds},{Figures.Fields(row.Microseconds, "0.0")},{Figures.Fields(row.Ratio, "0.0000")},"
+                        + $"{row.Times.Count},{Figures.Fields(row.Microseconds, "0.0")},{Figures.Fields(row.Ratio, "0.0000")},"
                         + $"{row.CpuMicroseconds:0.0},{row.AllocatedBytes:0}\n");
                 }
             }
@@ -191,7 +172,6 @@ internal static class Program
     private static void WritePage(Page page, string folder)
     {
         File.WriteAllText(Path.Join(folder, "report.md"), page.Markdown);
-        File.WriteAllText(Path.Join(folder, "report.html"), page.ToHtml(ReportPage.Title));
         foreach ((string name, string svg) in page.PictureFiles)
         {
             File.WriteAllText(Path.Join(folder, name), svg);

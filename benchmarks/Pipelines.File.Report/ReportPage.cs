@@ -12,17 +12,13 @@ namespace FilePipelines.Benchmarks.Reporting;
 internal sealed class ReportPage(
     IReadOnlyList<ChapterRun> runs, Surroundings surroundings, Scale scale, IReadOnlyList<MachineFigures> machines)
 {
-    internal const string Title = "Files through pipelines, measured";
-
     // Others that use more than this share of the processors are told on the first page.
     private const double Disturbing = 0.1;
-
     private readonly Page _page = new();
     private readonly IReadOnlyList<ReportChapter> _chapters = [.. runs.Where(run => run.Error is null).Select(run => run.Chapter)];
 
     internal Page Write()
     {
-        _page.Heading(1, Title);
         First();
         Losses();
         foreach (ReportChapter chapter in _chapters)
@@ -37,18 +33,22 @@ internal sealed class ReportPage(
 
     private void First()
     {
+        _page.Heading(1, "Files through pipelines, measured");
         _page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd}, commit `{surroundings.Commit}`, "
             + $"{surroundings.System}. The machine is named below the table."));
-        _page.Paragraph("Each row has the best way of each kind: this library's, a loop by hand, what .NET has ready made, and packages or "
-            + "programs of others. All ways of a row run in one process, alternately, and a ratio compares the times of one round; rows "
-            + "that need processes of their own say so. The first table and the picture are also those of README.md. "
-            + "A mean hides its points, so the least and the most of this library's stand beside it, and the next section has the losses. "
-            + "Minima, quartiles, CPU time and the number of rounds are in [figures.csv](figures.csv).");
+        _page.Paragraph("Each row has the best way of each kind. All ways of a row run alternately, and a ratio compares the times of one "
+            + "round. A mean hides its points, so the least and the most of this library's stand beside it, and the next section has the "
+            + "losses. Minima, quartiles, CPU time and the number of rounds are in [figures.csv](figures.csv).");
         Headline[] headlines = [.. _chapters.SelectMany(chapter => chapter.Headlines)];
         SpeedTable.Write(_page, headlines, surroundings);
-        if (OverviewChart.Draw(SpeedTable.Rows(headlines)) is { } overview)
+        IReadOnlyList<(string Question, Headline Line)> rows = SpeedTable.Rows(headlines);
+        if (rows.Count > 0)
         {
-            _page.Picture(OverviewChart.FileName, overview, "Bars: the rows of the table");
+            _page.Picture("overview.svg", BarChart.Draw("This library and the best alternative",
+                [.. rows.Select(row => new BarGroup($"{row.Question.Split(" (")[0]}: {row.Line.Unit.Split(',')[0]}, "
+                    + $"{(row.Line.IsRate ? "more" : "less")} is better",
+                    [.. new[] { row.Line.Bars[0], row.Line.Rival }.Select(bar => (bar.Way, bar.Value, bar.Text))]))]),
+                "Bars: the rows of the table");
         }
 
         SpeedTable.WriteAll(_page, [.. headlines.Where(headline => !headline.IsAside)]);
@@ -70,19 +70,18 @@ internal sealed class ReportPage(
                 + "Its figures are for a first look; what is within a tenth of each other is equal.");
         }
 
-        ChapterRun[] failed = [.. runs.Where(run => run.Error is not null)];
-        if (failed.Length > 0)
-        {
-            _page.Paragraph("**Not measured**, because it failed:");
-            _page.List(failed.Select(run => $"{run.Chapter.Title}: {run.Error}"));
-        }
+        Told("**Not measured**, because it failed:", run => run.Error);
+        Told("**The machine was not quiet.** So much of its processors was used by others, the kernel's own threads among them, while "
+            + "these chapters were measured:", run => run.OthersUse > Disturbing ? Percent(run.OthersUse) : null);
 
-        ChapterRun[] disturbed = [.. runs.Where(run => run.OthersUse > Disturbing)];
-        if (disturbed.Length > 0)
+        void Told(string text, Func<ChapterRun, string?> what)
         {
-            _page.Paragraph("**The machine was not quiet.** So much of its processors was used by others, the kernel's own threads among "
-                + "them, while these chapters were measured:");
-            _page.List(disturbed.Select(run => $"{run.Chapter.Title}: {Percent(run.OthersUse)}"));
+            ChapterRun[] told = [.. runs.Where(run => what(run) is not null)];
+            if (told.Length > 0)
+            {
+                _page.Paragraph(text);
+                _page.List(told.Select(run => $"{run.Chapter.Title}: {what(run)}"));
+            }
         }
     }
 
@@ -92,7 +91,8 @@ internal sealed class ReportPage(
         _page.Heading(2, "Where it loses");
         List<IReadOnlyList<string>> rows = [];
         List<string> reasons = [];
-        foreach (GridResult result in _chapters.SelectMany(chapter => chapter.Results).Where(result => !result.Grid.HasManySettings))
+        foreach (GridResult result in _chapters.SelectMany(chapter => chapter.Results.Concat(chapter.Others))
+            .Where(result => !result.Grid.HasManySettings))
         {
             int before = rows.Count;
             foreach (string method in result.Methods.Where(Origins.IsOwn))
@@ -100,31 +100,26 @@ internal sealed class ReportPage(
                 (string Point, string Rival, double Ratio)[] losses = [.. result.LossesOf(method).OrderByDescending(loss => loss.Ratio)];
                 if (losses.Length > 0)
                 {
-                    rows.Add([result.Grid.Title, method, $"{losses.Length} of {result.Points.Count}",
-                        $"{Figures.Number(losses[0].Ratio)} at {losses[0].Point} ({losses[0].Rival})"]);
+                    rows.Add([result.Grid.Key, method, $"{losses.Length}/{result.Points.Count}",
+                        $"{Figures.Number(losses[0].Ratio)}, {losses[0].Point}: {losses[0].Rival}"]);
                 }
             }
 
-            string reason = $"{result.Grid.Reason.Split(". ")[0].TrimEnd('.')}.";
-            if (rows.Count > before && !reasons.Contains(reason))
+            if (rows.Count > before && result.Grid.Reason.Length > 0 && !reasons.Contains(result.Grid.Reason))
             {
-                reasons.Add(reason);
+                reasons.Add(result.Grid.Reason);
             }
         }
 
-        rows.AddRange(_chapters.SelectMany(chapter => chapter.Headlines).Where(headline => headline.IsRate)
-            .SelectMany(headline => headline.Losses).DistinctBy(loss => loss.Point)
-            .Select(loss => (IReadOnlyList<string>)[loss.Point, string.Empty, string.Empty,
-                $"{Figures.Number(loss.Ratio)} ({loss.Rival})"]));
         if (rows.Count == 0)
         {
             _page.Paragraph("In this run, at no point.");
             return;
         }
 
-        _page.Paragraph("Every grid where one of this library's ways took more than 3 % longer than the fastest other way, in three of "
-            + "four rounds at least: at how many points, and its time divided by the other's where that is most.");
-        _page.Table(["what", "way", "points", "most, against the fastest other"], rows, isText: true);
+        _page.Paragraph("Where one of this library's ways took more than 3 % longer than the fastest other way, in three of four rounds "
+            + "at least: the grid's key in figures.csv (`pairs --suite KEY` repeats it), at how many points, and the most.");
+        _page.Table(["grid", "way", "points", "most, where, against"], rows, texts: 4);
         _page.List(reasons);
     }
 
@@ -133,28 +128,20 @@ internal sealed class ReportPage(
     private void Method()
     {
         _page.Heading(2, "How it was measured");
-        _page.Table(
-            ["", "this run"],
-            [
-                ["when", string.Create(CultureInfo.InvariantCulture,
-                    $"{surroundings.Date:yyyy-MM-dd HH:mm} UTC, {runs.Sum(run => run.Duration.TotalMinutes):0.0} minutes")],
-                ["used by others meanwhile", Percent(runs.Sum(run => run.OthersUse * run.Duration.TotalSeconds)
-                    / Math.Max(1, runs.Sum(run => run.Duration.TotalSeconds))) + " of all processors"],
-            ],
-            isText: true);
+        _page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"{surroundings.Date:yyyy-MM-dd HH:mm} UTC, "
+            + $"{runs.Sum(run => run.Duration.TotalMinutes):0.0} minutes; others used ")
+            + Percent(runs.Sum(run => run.OthersUse * run.Duration.TotalSeconds) / Math.Max(1, runs.Sum(run => run.Duration.TotalSeconds)))
+            + " of all processors meanwhile.");
         _page.List(
         [
-            "Every run checks its result: the bytes or the sum that the file holds, the number that the parser has to find, the length "
-            + "of what was written. A wrong one ends its chapter, which the first page then names.",
-            "A loss needs a median above 1.03 and a lower quartile above 1. Allocation is that of the whole process.",
+            "Every run checks its result: bytes, sums, answers, lengths. A wrong one ends its chapter, which the first page then names.",
+            "Allocation is that of the whole process, and CPU time that of all cores.",
             "Files are in the page cache unless a title says otherwise, in large folios: they were written in pieces of 1 MiB.",
             "A cold run begins with `posix_fadvise(POSIX_FADV_DONTNEED)`, in memory that has been page cache before.",
-            "One machine is one machine. Ratios hold better than times, and neither says anything about another disk.",
+            "Ratios hold better than times, and neither says anything about another machine or disk.",
         ]);
-        _page.Paragraph("Repeat it, which replaces these files:");
+        _page.Paragraph("Repeat it, which replaces these files; with `-- --quick` in two minutes, into a folder of its own:");
         _page.Code("dotnet run -c Release --project benchmarks/Pipelines.File.Report");
-        _page.Paragraph("Or two minutes of it, into a folder of its own:");
-        _page.Code("dotnet run -c Release --project benchmarks/Pipelines.File.Report -- --quick");
     }
 }
 
@@ -167,10 +154,10 @@ internal static class SpeedTable
     // What README.md shows of the headlines, losses among them, and what they are called to somebody who has read nothing yet.
     private static readonly (string Key, string Question)[] s_readme =
     [
-        ("headline-reading", "Read files of 4 and 128 MiB with buffers of 2 to 256 KiB (a read brings 256 KiB here, whatever the buffer)"),
-        ("headline-default-reading", "Read 128 MiB with default settings"),
+        ("headline-reading", "Read files of 4 and 128 MiB with buffers of 2 to 256 KiB (a read brings 256 KiB here)"),
+        ("headline-default-read", "Read 128 MiB with default settings"),
         ("headline-text", "Read lines of 10 to 1,000 B as strings"),
-        ("headline-default-writing", "Write 100 MiB in pieces of 4 KiB (here the file has all of them only at `CompleteAsync`)"),
+        ("headline-default-write", "Write 100 MiB in pieces of 4 KiB (here the file has all of them only at `CompleteAsync`)"),
         ("headline-commits-preallocated", "Commit records to the device, 64 callers"),
         ("headline-commits-one", "Commit records to the device, one caller"),
         ("headline-serving", "Serve a file of 64 KiB over HTTP"),
@@ -179,14 +166,14 @@ internal static class SpeedTable
 
     internal static void Write(Page page, IReadOnlyList<Headline> headlines, Surroundings surroundings)
     {
-        Rows(page, Rows(headlines).Select(row => ($"{row.Question}: {row.Line.Unit}", row.Line)));
+        Table(page, Rows(headlines));
         page.Paragraph("*By hand* is what a good engineer writes for that one purpose with .NET's own calls. The ratio is the time of one "
             + "operation here divided by that of the best other way, which is named.");
         if (surroundings.CallMicroseconds is { } call)
         {
             page.Paragraph(string.Create(CultureInfo.InvariantCulture, $"{surroundings.Machine}, {surroundings.FileSystem}, "
-                + $"{surroundings.Runtime}. The shortest system call takes {call:0.00} µs here, and 0.1 to 0.2 µs on ordinary hardware. "
-                + $"Slow calls favor few large calls, and disadvantage opening many files and changing threads."));
+                + $"{surroundings.Runtime}. The shortest system call takes {call:0.00} µs here, and 0.1 to 0.2 µs on "
+                + $"ordinary hardware."));
         }
 
         page.Paragraph($"Measured at commit `{surroundings.Commit}`, whose `src` is the tree `{surroundings.Sources}`.");
@@ -196,26 +183,25 @@ internal static class SpeedTable
     internal static IReadOnlyList<(string Question, Headline Line)> Rows(IReadOnlyList<Headline> headlines)
         => [.. s_readme.SelectMany(shown => headlines.Where(line => line.Key == shown.Key).Select(line => (shown.Question, line)))];
 
-    /// <summary>Every question, and how many are lost.</summary>
+    /// <summary>Every other question, and how many are lost.</summary>
     internal static void WriteAll(Page page, IReadOnlyList<Headline> headlines)
     {
         page.Paragraph("The other rows:");
-        Rows(page, headlines.Where(line => !Array.Exists(s_readme, shown => shown.Key == line.Key))
-            .Select(line => ($"{line.Question}: {line.Unit}", line)));
+        Table(page, headlines.Where(line => !Array.Exists(s_readme, shown => shown.Key == line.Key)).Select(line => (line.Question, line)));
         page.Paragraph($"**Of all {headlines.Count} rows the library loses {headlines.Count(line => line.IsLost)}** by more than 3 %.");
     }
 
-    private static void Rows(Page page, IEnumerable<(string Question, Headline Line)> rows)
+    private static void Table(Page page, IEnumerable<(string Question, Headline Line)> rows)
         => page.Table(
             ["question", "this library", "by hand", "ready made in .NET", "others", "ratio to the best alternative (below 1: faster)"],
             rows.Select(row => (IReadOnlyList<string>)
             [
-                row.Question,
+                $"{row.Question}: {row.Line.Unit}",
                 $"**{row.Line.FigureOf(Origin.Own)}**",
                 row.Line.FigureOf(Origin.ByHand),
                 row.Line.FigureOf(Origin.Net),
                 row.Line.FigureOf(Origin.Other),
-                $"**{Figures.Number(row.Line.Ratio)}** ({row.Line.Rival.Way})",
+                $"**{Figures.Number(row.Line.Rival.Ratio)}** ({row.Line.Rival.Way})",
             ]));
 
     /// <summary>Puts the table into the README between its two comments.</summary>

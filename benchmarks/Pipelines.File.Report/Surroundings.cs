@@ -20,7 +20,6 @@ internal sealed record Surroundings(
     double? CallMicroseconds)
 {
     private const int Calls = 100_000;
-
     private const string Unknown = "not known";
 
     internal static Surroundings Look(string repository, string temporaryFolder)
@@ -121,19 +120,8 @@ internal sealed record Surroundings(
 /// How much of the processors others have used while something was measured: other processes, the kernel's own threads and, in a virtual
 /// machine, its neighbours. Ways that hand over between threads suffer from that most. Linux (proc(5)).
 /// </summary>
-internal readonly struct MachineUse
+internal readonly record struct MachineUse(double All, double Busy, double Own)
 {
-    private readonly double _all;
-    private readonly double _busy;
-    private readonly double _own;
-
-    private MachineUse(double all, double busy, double own)
-    {
-        _all = all;
-        _busy = busy;
-        _own = own;
-    }
-
     /// <summary>The state of the counters.</summary>
     internal static MachineUse Now()
     {
@@ -157,7 +145,7 @@ internal readonly struct MachineUse
     /// The share of all processors that others have used since <paramref name="before"/>, 0 to 1; 0 where it is not known.
     /// </summary>
     internal double OthersSince(MachineUse before)
-        => _all == before._all ? 0 : Math.Max(0, (_busy - before._busy - (_own - before._own)) / (_all - before._all));
+        => All == before.All ? 0 : Math.Max(0, (Busy - before.Busy - (Own - before.Own)) / (All - before.All));
 
     private static double[] TicksOf(string fields)
         => [.. fields.Split(' ', StringSplitOptions.RemoveEmptyEntries).Select(field => double.Parse(field, CultureInfo.InvariantCulture))];
@@ -166,24 +154,15 @@ internal readonly struct MachineUse
 /// <summary>
 /// What one machine has made of the same questions: copies and calls cost differently on each, so one machine's ratios are not another's.
 /// </summary>
-/// <param name="Machine">The processor.</param>
-/// <param name="Commit">Of the library.</param>
-/// <param name="Reading">Reading against FileStream.</param>
-/// <param name="Copy">Reading against the kernel's bare copy.</param>
-/// <param name="Writing">Writing against FileStream.</param>
 internal sealed record MachineFigures(string Machine, string Commit, double Reading, double Copy, double Writing)
 {
     internal const string FileName = "machines.csv";
 
     // Headlines that carry over from machine to machine well enough to be compared.
     private static readonly string[] s_keys = ["headline-reading", "headline-copy", "headline-writing"];
-
     private const string Head = "machine,commit,reading_to_filestream,reading_to_copy,writing_to_filestream";
 
     /// <summary>Those of other machines that the folder has, with this run's.</summary>
-    /// <param name="folder">Where the last report was written.</param>
-    /// <param name="surroundings">The machine.</param>
-    /// <param name="headlines">This run's answers.</param>
     internal static IReadOnlyList<MachineFigures> Collect(string folder, Surroundings surroundings, IReadOnlyList<Headline> headlines)
     {
         string path = Path.Join(folder, FileName);

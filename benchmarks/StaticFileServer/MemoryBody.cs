@@ -12,13 +12,9 @@ internal sealed class MemoryBody(IHttpResponseBodyFeature inner, Dictionary<stri
     private const int Step = 64 * 1024;
 
     public Stream Stream => inner.Stream;
-
     public PipeWriter Writer => inner.Writer;
-
     public void DisableBuffering() => inner.DisableBuffering();
-
     public Task StartAsync(CancellationToken cancellationToken = default) => inner.StartAsync(cancellationToken);
-
     public Task CompleteAsync() => inner.CompleteAsync();
 
     public Task SendFileAsync(string path, long offset, long? count, CancellationToken cancellationToken = default)

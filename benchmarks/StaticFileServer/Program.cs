@@ -13,12 +13,6 @@ using StaticFileServer;
 // noqueue: IOQueueCount 0. segment=BYTES: BufferSize. memory, files=FOLDER, redis=PORT: the output cache, with its entries there.
 // saved=FOLDER, copied=FOLDER, resumed=FOLDER: uploads go there, by SaveBodyAsync, Body.CopyToAsync, or MapResumableUploads at /uploads.
 // fill=COUNT and measure=COUNT: no server, but an output cache in ROOT with so many entries.
-// buffering FOLDER: no server for others, but a comparison of buffered bodies.
-if (args[0] == "buffering")
-{
-    await BufferingComparison.RunAsync(args[1..]);
-    return;
-}
 
 string root = Path.GetFullPath(args[0]);
 int port = int.Parse(args[1], CultureInfo.InvariantCulture);

@@ -28,25 +28,14 @@ internal sealed class IntegerFile : IDisposable
     /// <summary>0 + 1 + 2 + … as the file has them.</summary>
     internal long Sum => (Length / sizeof(long)) * ((Length / sizeof(long)) - 1) / 2;
 
-    /// <summary>Makes one in <paramref name="folder"/>, which leaves it in the page cache.</summary>
+    /// <summary>Makes one, which leaves it in the page cache.</summary>
     /// <param name="folder">Where it goes.</param>
     /// <param name="length">Bytes, a multiple of eight.</param>
-    /// <param name="pieceSize">
-    /// Bytes of one write: the larger they are, the larger are the folios that the page cache holds it in, and the faster is every way to
-    /// read it.
-    /// </param>
+    /// <param name="pieceSize">Bytes of one write: the larger, the larger are the page cache's folios, and the faster is every way.</param>
     internal static IntegerFile Make(TemporaryFolder folder, long length, int pieceSize = LargePiece)
-        => Make(folder.PathOf($"int64_{length}_{pieceSize}.bin"), length, pieceSize);
-
-    /// <summary>Makes one at <paramref name="path"/>, unless there is one of that length already.</summary>
-    internal static IntegerFile MakeOnce(string path, long length)
-        => new FileInfo(path) is { Exists: true } file && file.Length == length
-            ? new IntegerFile(path, length)
-            : Make(path, length, LargePiece);
-
-    private static IntegerFile Make(string path, long length, int pieceSize)
     {
         ArgumentOutOfRangeException.ThrowIfNotEqual(length % sizeof(long), 0);
+        string path = folder.PathOf($"int64_{length}_{pieceSize}.bin");
         using FileStream stream = new(path, FileMode.Create, FileAccess.Write, FileShare.None, bufferSize: 0);
         long[] block = new long[pieceSize / sizeof(long)];
         for (long next = 0; next < length / sizeof(long); next += block.Length)
@@ -61,26 +50,6 @@ internal sealed class IntegerFile : IDisposable
         }
 
         return new IntegerFile(path, length);
-    }
-
-    /// <summary>Compares every byte of another file with this one.</summary>
-    internal void VerifyCopy(string path)
-    {
-        using FileStream own = new(Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0);
-        using FileStream copy = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0);
-        byte[] expected = new byte[LargePiece];
-        byte[] actual = new byte[LargePiece];
-        int length;
-        do
-        {
-            length = own.ReadAtLeast(expected, expected.Length, throwOnEndOfStream: false);
-            int copied = copy.ReadAtLeast(actual, actual.Length, throwOnEndOfStream: false);
-            if (!expected.AsSpan(0, length).SequenceEqual(actual.AsSpan(0, copied)))
-            {
-                throw new InvalidDataException("The copy differs from its source.");
-            }
-        }
-        while (length > 0);
     }
 
     public void Dispose() => File.Delete(Path);

@@ -4,8 +4,6 @@ namespace FilePipelines.Benchmarks;
 internal sealed class TemporaryFolder : IDisposable
 {
     internal string Path { get; } = Directory.CreateTempSubdirectory("pipelines-file-benchmarks-").FullName;
-
     internal string PathOf(string fileName) => System.IO.Path.Join(Path, fileName);
-
     public void Dispose() => Directory.Delete(Path, recursive: true);
 }

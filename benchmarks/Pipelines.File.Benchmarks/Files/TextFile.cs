@@ -74,7 +74,6 @@ internal sealed class TextFile : IDisposable
         });
 
     internal long Check(long answer) => answer == Answer ? answer : throw new InvalidDataException($"{answer} instead of {Answer}.");
-
     public void Dispose() => File.Delete(Path);
 
     // The first rows are made and parsed one by one, as strings; the file repeats them, so that making it takes no time worth mentioning.

@@ -15,7 +15,6 @@ internal static class Alone
     /// How long the way runs before it is measured, at least once: its methods are compiled twice meanwhile, in the background.
     /// </summary>
     private static readonly TimeSpan s_warmUp = TimeSpan.FromMilliseconds(400);
-
     private static readonly PairedMeasurement s_measurement = new(1, 1, TimeSpan.FromMilliseconds(150), maxRuns: 1_000_000);
 
     internal static async Task<int> RunAsync(string[] arguments)

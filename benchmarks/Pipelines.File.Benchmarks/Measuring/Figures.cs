@@ -9,7 +9,6 @@ internal static class Figures
     internal const double Visible = 1.03;
 
     internal static string Number(double value) => value.ToString(value < 10 ? "0.00" : "0.0", CultureInfo.InvariantCulture);
-
     internal static string Count(double value) => value.ToString("N0", CultureInfo.InvariantCulture);
 
     /// <summary>A ratio with its quartiles.</summary>
@@ -32,7 +31,6 @@ internal static class Figures
 
     /// <summary>Bold where the way is this library's.</summary>
     internal static string Emphasised(string way, string? text = null) => Origins.IsOwn(way) ? $"**{text ?? way}**" : text ?? way;
-
     internal static double GeometricMean(IEnumerable<double> ratios) => Math.Exp(ratios.Average(Math.Log));
 
     /// <summary>A field of a CSV file.</summary>

@@ -38,15 +38,14 @@ internal sealed record Grid(
     internal static IEnumerable<Grid> All(Scale scale) =>
     [
         .. Reading.BestSettings(scale), .. Writing.BestSettings(scale), .. Reading.Of2019(scale), Reading.Mapping(scale),
-        Reading.Alignment(scale),
         .. Writing.Pieces(scale), Writing.Flushes(scale), Writing.Durable(scale), .. Replacing.Grids(scale), .. Lines.Parsers(scale),
-        .. Lines.ByLength(scale), .. Lines.WithTwo(scale), Counting.Counts(scale), Counting.Searches(scale), Records.Grid(scale),
+        .. Lines.ByLength(scale), Lines.WithTwo(scale), Counting.Counts(scale), Counting.Searches(scale), Records.Grid(scale),
         Copying.Grid(scale), Trees.Grid(scale), Writing.Compress(scale), SmallFiles.Grid(scale), Reading.Cold(scale),
         .. Memory.Grids(scale),
     ];
 
-    /// <summary>Measures all points.</summary>
-    internal async Task<GridResult> MeasureAsync(Allowance allowance)
+    /// <summary>Measures all points, within about so much time; the least numbers of rounds are measured all the same.</summary>
+    internal async Task<GridResult> MeasureAsync(TimeSpan time)
     {
         long start = Stopwatch.GetTimestamp();
         using TemporaryFolder folder = new();
@@ -66,10 +65,8 @@ internal sealed record Grid(
         foreach (Column column in columns)
         {
             // What one point leaves over is the next ones'.
-            TimeSpan share = (allowance.Time - Stopwatch.GetElapsedTime(start)) / (columns.Count - points.Count);
-            int finished = points.Count;
-            points.Add((column.Name, await Measurement.RunAsync(
-                column, elapsed => allowance.OnShare((finished + Math.Clamp(elapsed / share, 0, 1)) / columns.Count), share)));
+            TimeSpan share = (time - Stopwatch.GetElapsedTime(start)) / (columns.Count - points.Count);
+            points.Add((column.Name, await Measurement.RunAsync(column, share)));
         }
 
         return new GridResult(this, points);
@@ -80,11 +77,27 @@ internal sealed record Grid(
 internal sealed record GridResult(Grid Grid, IReadOnlyList<(string Point, IReadOnlyList<Measured> Rows)> Points)
 {
     internal IReadOnlyList<string> Methods { get; } = [.. Points[0].Rows.Select(row => row.Name)];
-
     internal string Baseline => Methods[0];
+
+    /// <summary>What was measured otherwise than as a grid.</summary>
+    internal static GridResult Of(string key, IEnumerable<(string Point, IReadOnlyList<Measured> Rows)> points, string reason = "")
+        => new(new Grid(key, key, string.Empty, 0, null!, reason, static _ => []), [.. points]);
+
+    /// <summary>Ways that many callers use at once.</summary>
+    internal static GridResult OfLoads(string key, string callers, IEnumerable<Load> loads, string reason = "")
+        => Of(key, loads.GroupBy(load => load.AtOnce).Select(point => ($"{point.Key} {callers}",
+            (IReadOnlyList<Measured>)[.. point.Select(load => load.ToMeasured(point.First()))])), reason);
 
     /// <summary>One method at every point.</summary>
     internal IReadOnlyList<Measured> Of(string method) => [.. Points.Select(point => point.Rows.Single(row => row.Name == method))];
+
+    /// <summary>One way's time against another's of the same round, at every point.</summary>
+    internal IEnumerable<double> Against(string way, string other)
+        => Of(way).Zip(Of(other), static (one, two) => one.Against(two).Median);
+
+    /// <summary>One of its points, without the ways that are not meant there.</summary>
+    internal GridResult Only(int point, string? without = null)
+        => new(Grid, [(Points[point].Point, [.. Points[point].Rows.Where(row => row.Name != without)])]);
 
     /// <summary>The points where the fastest way of somebody else takes visibly less time, in three of four rounds at least.</summary>
     internal IEnumerable<(string Point, string Rival, double Ratio)> LossesOf(string own)
@@ -101,8 +114,3 @@ internal sealed record GridResult(Grid Grid, IReadOnlyList<(string Point, IReadO
         }
     }
 }
-
-/// <summary>What a measurement may spend.</summary>
-/// <param name="Time">How long it should take; the least numbers of rounds are measured all the same.</param>
-/// <param name="OnShare">To be told how much of it is done, 0 to 1.</param>
-internal sealed record Allowance(TimeSpan Time, Action<double> OnShare);

@@ -19,11 +19,8 @@ internal abstract class Measurement(int minRounds, int maxRounds)
     internal abstract Task PrepareAsync(IReadOnlyList<Candidate> candidates);
 
     /// <param name="column">What is measured; the first candidate is the baseline.</param>
-    /// <param name="onSample">Called after every sample with the time since the beginning.</param>
-    /// <param name="budget">
-    /// No round begins that would end later than this, once the least number is done; null for the greatest number of rounds.
-    /// </param>
-    internal async Task<IReadOnlyList<Measured>> RunAsync(Column column, Action<TimeSpan>? onSample = null, TimeSpan? budget = null)
+    /// <param name="budget">No round begins that would end later than this, once the least number is done.</param>
+    internal async Task<IReadOnlyList<Measured>> RunAsync(Column column, TimeSpan budget)
     {
         long start = Stopwatch.GetTimestamp();
         IReadOnlyList<Candidate> candidates = column.Candidates;
@@ -31,7 +28,7 @@ internal abstract class Measurement(int minRounds, int maxRounds)
         List<Sample[]> samples = [];
         TimeSpan roundTime = TimeSpan.Zero;
         while (samples.Count < MaxRounds
-            && (samples.Count < minRounds || budget is null || Stopwatch.GetElapsedTime(start) + roundTime < budget))
+            && (samples.Count < minRounds || Stopwatch.GetElapsedTime(start) + roundTime < budget))
         {
             long roundStart = Stopwatch.GetTimestamp();
             Sample[] round = new Sample[candidates.Count];
@@ -39,7 +36,6 @@ internal abstract class Measurement(int minRounds, int maxRounds)
             {
                 int index = (samples.Count + i) % candidates.Count;
                 round[index] = await takeAsync(index);
-                onSample?.Invoke(Stopwatch.GetElapsedTime(start));
             }
 
             samples.Add(round);
@@ -48,12 +44,10 @@ internal abstract class Measurement(int minRounds, int maxRounds)
 
         return [.. candidates.Select((candidate, index) => new Measured(
             candidate.Name,
-            samples.Count,
-            Spread.Of(samples.Select(round => round[index].Microseconds)),
-            Spread.Of(samples.Select(round => round[index].Microseconds / round[0].Microseconds)),
+            [.. samples.Select(round => round[index].Microseconds)],
+            [.. samples.Select(round => round[0].Microseconds)],
             Spread.Of(samples.Select(round => round[index].CpuMicroseconds)).Median,
-            Spread.Of(samples.Select(round => round[index].AllocatedBytes)).Median,
-            [.. samples.Select(round => round[index].Microseconds)]))];
+            Spread.Of(samples.Select(round => round[index].AllocatedBytes)).Median))];
     }
 
     /// <summary>Readies one point: what it returns takes a sample of the candidate of that number.</summary>
@@ -138,33 +132,21 @@ internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan s
         long ticks = 0;
         TimeSpan cpu = TimeSpan.Zero;
         long allocated = 0;
-        if (candidate.Prepare is null)
+        int together = candidate.Prepare is null ? runs : 1;
+        for (int done = 0; done < runs; done += together)
         {
+            candidate.Prepare?.Invoke();
             long allocatedBefore = GC.GetTotalAllocatedBytes(precise: true);
             TimeSpan cpuBefore = Environment.CpuUsage.TotalTime;
             long start = Stopwatch.GetTimestamp();
-            for (int i = 0; i < runs; i++)
+            for (int i = 0; i < together; i++)
             {
                 await candidate.RunAsync();
             }
 
-            ticks = Stopwatch.GetTimestamp() - start;
-            cpu = Environment.CpuUsage.TotalTime - cpuBefore;
-            allocated = GC.GetTotalAllocatedBytes(precise: true) - allocatedBefore;
-        }
-        else
-        {
-            for (int i = 0; i < runs; i++)
-            {
-                candidate.Prepare();
-                long allocatedBefore = GC.GetTotalAllocatedBytes(precise: true);
-                TimeSpan cpuBefore = Environment.CpuUsage.TotalTime;
-                long start = Stopwatch.GetTimestamp();
-                await candidate.RunAsync();
-                ticks += Stopwatch.GetTimestamp() - start;
-                cpu += Environment.CpuUsage.TotalTime - cpuBefore;
-                allocated += GC.GetTotalAllocatedBytes(precise: true) - allocatedBefore;
-            }
+            ticks += Stopwatch.GetTimestamp() - start;
+            cpu += Environment.CpuUsage.TotalTime - cpuBefore;
+            allocated += GC.GetTotalAllocatedBytes(precise: true) - allocatedBefore;
         }
 
         return new Sample(

@@ -29,7 +29,7 @@ internal static class Origins
 {
     private static readonly string[] s_own =
     [
-        "FilePipe", "PooledMemoryStream", "Pipelines.File", "samples/", "ReadRecordBatchesAsync", "ReadLinesAsync",
+        "FilePipe", "LogFollower", "PooledMemoryStream", "Pipelines.File", "samples/", "ReadRecordBatchesAsync", "ReadLinesAsync",
         "ForEachPartitionAsync", "SaveBodyAsync",
     ];
     private static readonly string[] s_others =

@@ -1,5 +1,4 @@
 using System.Globalization;
-using Spectre.Console;
 
 namespace FilePipelines.Benchmarks;
 
@@ -26,52 +25,31 @@ internal static class Pairs
 
         foreach (Grid grid in grids)
         {
-            await MeasureAsync(grid, TimeSpan.FromSeconds(isQuick ? 3 : 12));
+            Write(await grid.MeasureAsync(TimeSpan.FromSeconds(isQuick ? 10 : 60)));
         }
 
         return 0;
     }
 
-    private static async Task MeasureAsync(Grid grid, TimeSpan budgetOfColumn)
-    {
-        using TemporaryFolder folder = new();
-        GridResult? result = null;
-        await AnsiConsole.Progress().StartAsync(async context =>
-        {
-            IReadOnlyList<Column> columns = grid.MakeColumns(folder);
-            ProgressTask task = context.AddTask(
-                grid.Title.EscapeMarkup(), maxValue: columns.Sum(column => grid.Measurement.MaxRounds * column.Candidates.Count));
-            await grid.Measurement.PrepareAsync(columns[^1].Candidates);
-            List<(string Point, IReadOnlyList<Measured> Rows)> points = [];
-            foreach (Column column in columns)
-            {
-                points.Add((column.Name, await grid.Measurement.RunAsync(column, _ => task.Increment(1), budgetOfColumn)));
-            }
-
-            result = new GridResult(grid, points);
-        });
-        Write(result!);
-    }
-
     private static void Write(GridResult result)
     {
-        string title = $"{result.Grid.Title}: time / {result.Baseline}, median (quartiles)";
-        Table table = new Table().Title(title.EscapeMarkup()).AddColumn("method");
-        foreach (string head in (string[])[.. result.Points.Select(point => point.Point), "CPU (first column)", "allocated"])
-        {
-            table.AddColumn(new TableColumn(head).RightAligned());
-        }
-
+        Console.WriteLine($"{result.Grid.Title}: time / {result.Baseline}, median (quartiles)");
+        List<string[]> rows = [["method", .. result.Points.Select(point => point.Point), "CPU (first column)", "allocated"]];
         foreach (string method in result.Methods)
         {
             IReadOnlyList<Measured> measured = result.Of(method);
-            table.AddRow([method, .. measured.Select(point => Figures.Ratio(point.Ratio)), Figures.Time(measured[0].CpuMicroseconds),
+            rows.Add([method, .. measured.Select(point => Figures.Ratio(point.Ratio)), Figures.Time(measured[0].CpuMicroseconds),
                 $"{Figures.Count(measured[0].AllocatedBytes)} B"]);
         }
 
-        table.AddRow(["baseline, µs",
-            .. result.Points.Select(point => point.Rows[0].Microseconds.Median.ToString("#,0.##", CultureInfo.InvariantCulture)),
-            string.Empty, string.Empty]);
-        AnsiConsole.Write(table);
+        rows.Add(["baseline, µs",
+            .. result.Points.Select(point => point.Rows[0].Microseconds.Median.ToString("#,0.##", CultureInfo.InvariantCulture)), "", ""]);
+        int[] widths = [.. rows[0].Select((_, column) => rows.Max(row => row[column].Length))];
+        foreach (string[] row in rows)
+        {
+            Console.WriteLine(string.Join("  ", row.Select((cell, i) => i == 0 ? cell.PadRight(widths[0]) : cell.PadLeft(widths[i]))));
+        }
+
+        Console.WriteLine();
     }
 }

@@ -23,22 +23,15 @@ internal sealed record Scale(bool IsQuick, int? Rounds = null)
 
     /// <summary>How long one way runs in one round where it is short.</summary>
     internal TimeSpan Sample => TimeSpan.FromMilliseconds(IsQuick ? 4 : 10);
-
     internal long WrittenBytes => IsQuick ? 16 * MiB : 100 * MiB;
 
     /// <summary>Of each point of the grid of flushes, where a flush of 512 B is a call for some ways.</summary>
     internal long GridBytes => IsQuick ? 16 * MiB : 32 * MiB;
-
     internal long ParsedBytes => IsQuick ? 16 * MiB : 32 * MiB;
-
     internal long CountedBytes => IsQuick ? 32 * MiB : 256 * MiB;
-
     internal long CompressedBytes => IsQuick ? 4 * MiB : 32 * MiB;
-
     internal int Records => IsQuick ? 500_000 : 5_000_000;
-
     internal long MappedBytes => IsQuick ? 32 * MiB : 128 * MiB;
-
     internal long ColdBytes => IsQuick ? 64 * MiB : 256 * MiB;
 
     /// <summary>All of them, or those that the quick report measures, too.</summary>

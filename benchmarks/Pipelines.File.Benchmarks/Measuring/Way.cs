@@ -32,24 +32,16 @@ internal readonly record struct Sample(double Microseconds, double CpuMicrosecon
 
 /// <summary>What came of one candidate at one point.</summary>
 /// <param name="Name">The candidate's.</param>
-/// <param name="Rounds">How many times it was sampled.</param>
-/// <param name="Microseconds">For one run.</param>
-/// <param name="Ratio">To the baseline's time in the same round.</param>
+/// <param name="Times">Microseconds for one run, in each round.</param>
+/// <param name="BaselineTimes">The baseline's, in the same rounds.</param>
 /// <param name="CpuMicroseconds">Of all cores together, for one run; the median.</param>
 /// <param name="AllocatedBytes">By the whole process, for one run; the median.</param>
-/// <param name="Times">Microseconds for one run, in each round.</param>
-internal sealed record Measured(string Name, int Rounds, Spread Microseconds, Spread Ratio, double CpuMicroseconds, double AllocatedBytes,
-    IReadOnlyList<double> Times)
+internal sealed record Measured(
+    string Name, IReadOnlyList<double> Times, IReadOnlyList<double> BaselineTimes, double CpuMicroseconds, double AllocatedBytes)
 {
+    internal Spread Microseconds { get; } = Spread.Of(Times);
+    internal Spread Ratio { get; } = Spread.Of(Times.Zip(BaselineTimes, static (own, others) => own / others));
+
     /// <summary>Its time against another one's of the same round.</summary>
     internal Spread Against(Measured other) => Spread.Of(Times.Zip(other.Times, static (own, others) => own / others));
 }
-
-/// <summary>What came of many callers that work at once, by one way.</summary>
-/// <param name="Way">Its name.</param>
-/// <param name="AtOnce">How many callers.</param>
-/// <param name="PerSecond">Operations a second, of the rounds.</param>
-/// <param name="Ratio">To the baseline's of the same round.</param>
-/// <param name="Median">Microseconds of one operation.</param>
-/// <param name="NinetyNinth">Microseconds: one of a hundred took longer.</param>
-internal sealed record Load(string Way, int AtOnce, Spread PerSecond, Spread Ratio, double Median, double NinetyNinth);

@@ -55,8 +55,7 @@ internal static class Copying
         "length",
         16,
         new PairedMeasurement(scale.MinRounds, 31, scale.Sample / 2, maxRuns: 20),
-        "**Copying.** Bytes go through the reader's and the writer's segments, and to another thread and back. `File.Copy` lets the "
-        + "kernel copy, or share blocks.",
+        "**Copying**: `File.Copy` has the kernel copy, or share blocks.",
         folder => [.. scale.Points([1L, 128L], 0).Select(mebibytes => Column.Of(
             $"{mebibytes} MiB", s_ways, new CopyPoint(IntegerFile.Make(folder, mebibytes * 1024 * 1024), folder.PathOf("copy.bin"))))]);
 

@@ -17,7 +17,7 @@ internal static class Counting
         "file",
         6,
         new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
-        "**Counting.** A batch finds where each line ends; who only counts needs less.",
+        "**Counting**: who only counts need not know where each line ends.",
         folder => [ColumnOf(folder, scale, lineLength: 13, path => ByHand(path, s_sizes[0]),
         [
             .. s_sizes.Select(size => WayOf($"by hand: Span.Count, {SizeText.Of(size)}", path => new(ByHand(path, size)))),
@@ -32,7 +32,7 @@ internal static class Counting
         "file",
         8,
         new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
-        "**Searching.** ripgrep searches the whole buffer, and looks for the ends of lines only around what it has found.",
+        "**Searching**: ripgrep looks for ends of lines only around what it has found.",
         folder => [ColumnOf(folder, scale, lineLength: 100, path => SearchByHand(path, s_sizes[0]),
         [
             .. s_sizes.Select(size => WayOf($"by hand: IndexOf a line, {SizeText.Of(size)}", path => new(SearchByHand(path, size)))),

@@ -15,38 +15,36 @@ internal static class FirstFile
 {
     /// <summary>Followed by the way and the path: the process of one time.</summary>
     internal const string AloneCommand = "first-alone";
-
     internal const int FileLength = 4096;
 
-    /// <summary>The library as its package has it, compiled ahead of time. Only where it was built so: -p:Precompile=true.</summary>
-    internal const string Packed = "FilePipeReader, from the package";
-
+    // The library compiled ahead of time. Only where it was built so: -p:Precompile=true.
+    private const string Packed = "FilePipeReader, from the package";
     private const string Built = "FilePipeReader, from a project";
     private const string Stream = "PipeReader.Create(FileStream)";
     private const string ByHand = "by hand: RandomAccess.Read";
     private const string AllBytes = "File.ReadAllBytes";
     private const string Library = "Pipelines.File.dll";
-    private const int DefaultRounds = 21;
 
     private static string PrecompiledLibrary => Path.Join(AppContext.BaseDirectory, "precompiled", Library);
 
     internal static async Task<int> RunAsync(string[] arguments)
     {
-        int rounds = arguments is [var text] && int.TryParse(text, CultureInfo.InvariantCulture, out int given) && given > 0
-            ? given : DefaultRounds;
-        Console.WriteLine(
-            $"The first file of a process, {FileLength:N0} bytes, ms: median (and quartiles) of {rounds} processes each, in turns");
-        foreach ((string way, Spread time) in await MeasureAsync(rounds, _ => { }))
+        Arguments given = new(arguments, "first [--rounds N]");
+        int rounds = given.Number("--rounds", 21);
+        if (given.AreWrong())
         {
-            Console.WriteLine(string.Create(
-                CultureInfo.InvariantCulture, $"{way,-34} {time.Median,7:F1} ({time.LowerQuartile:F1} to {time.UpperQuartile:F1})"));
+            return 2;
+        }
+
+        foreach (Measured way in await MeasureAsync(rounds))
+        {
+            Console.WriteLine($"{way.Name,-34} {Figures.Time(way.Microseconds.Median)}, against the first {Figures.Ratio(way.Ratio)}");
         }
 
         return 0;
     }
 
-    /// <summary>Milliseconds of each way.</summary>
-    internal static async Task<IReadOnlyList<(string Way, Spread Milliseconds)>> MeasureAsync(int rounds, Action<double> onShare)
+    internal static async Task<IReadOnlyList<Measured>> MeasureAsync(int rounds)
     {
         using TemporaryFolder folder = new();
         string path = folder.PathOf("first.bin");
@@ -72,14 +70,12 @@ internal static class FirstFile
                     ? ProcessMeasurement.ProgramIn(folder.Path, AloneCommand, ways[i], path)
                     : ProcessMeasurement.Program(AloneCommand, ways[i], path);
                 using Process process = Process.Start(start)!;
-                times[i].Add(double.Parse(await process.StandardOutput.ReadToEndAsync(), CultureInfo.InvariantCulture));
+                times[i].Add(1000 * double.Parse(await process.StandardOutput.ReadToEndAsync(), CultureInfo.InvariantCulture));
                 await process.WaitForExitAsync();
             }
-
-            onShare((round + 1) / (double)rounds);
         }
 
-        return [.. ways.Select((way, index) => (way, Spread.Of(times[index])))];
+        return [.. ways.Select((way, index) => new Measured(way, times[index], times[0], 0, 0))];
     }
 
     /// <summary>Opens, reads and closes the file, and prints how many milliseconds that took.</summary>

@@ -10,7 +10,6 @@ internal static class Following
 {
     /// <summary>How many files are idle.</summary>
     internal const int IdleFiles = 1000;
-
     private const int Lines = 1000;
     private const int WarmUpLines = 20;
     private const int LeastLines = 20;
@@ -19,7 +18,7 @@ internal static class Following
     private const int PollMilliseconds = 100;
     private const int SettleMilliseconds = 1500;
 
-    /// <summary>How long lines come to one way, and how long nothing comes, where nobody says otherwise.</summary>
+    /// <summary>How long lines come to one way.</summary>
     internal static TimeSpan DefaultTime { get; } = TimeSpan.FromSeconds(8);
 
     internal static async Task<int> RunAsync(string[] arguments)
@@ -29,7 +28,7 @@ internal static class Following
             return 2;
         }
 
-        Console.Write(ToCsv(await MeasureAsync(DefaultTime, static () => { })));
+        Console.Write(ToCsv(await MeasureAsync(DefaultTime)));
         return 0;
     }
 
@@ -40,31 +39,25 @@ internal static class Following
 
     /// <summary>Measures all ways.</summary>
     /// <param name="time">How long lines come to each, at most, and half as long nothing comes.</param>
-    /// <param name="onStep">Told after each of <see cref="StepCount"/>.</param>
-    internal static async Task<IReadOnlyList<Followed>> MeasureAsync(TimeSpan time, Action onStep)
+    internal static async Task<IReadOnlyList<Followed>> MeasureAsync(TimeSpan time)
     {
         List<Followed> figures = [];
-        foreach ((string name, Func<IReadOnlyList<string>, IFollowWay> start) in s_ways)
+        foreach ((string name, Func<IReadOnlyList<string>, FollowWay> start) in s_ways)
         {
             double[] late = await LatenessAsync(start, time);
-            onStep();
             (double cores, int threads) = await IdleAsync(start, time / 2);
-            onStep();
             figures.Add(new Followed(name, late[late.Length / 2], late[(int)((late.Length - 1) * 0.99)], cores, threads));
         }
 
         return figures;
     }
 
-    /// <summary>How many steps there are.</summary>
-    internal static int StepCount => 2 * s_ways.Length;
-
-    private static async Task<double[]> LatenessAsync(Func<IReadOnlyList<string>, IFollowWay> start, TimeSpan time)
+    private static async Task<double[]> LatenessAsync(Func<IReadOnlyList<string>, FollowWay> start, TimeSpan time)
     {
         using TemporaryFolder folder = new();
         string path = folder.PathOf("log");
         await using FileStream file = new(path, FileMode.CreateNew, FileAccess.Write, FileShare.ReadWrite, bufferSize: 0);
-        await using IFollowWay way = start([path]);
+        await using FollowWay way = start([path]);
         await Task.Delay(SettleMilliseconds / 3);
         List<double> late = new(Lines);
         Task[] waiting = new Task[1];
@@ -88,7 +81,7 @@ internal static class Following
         return [.. late];
     }
 
-    private static async Task<(double Cores, int Threads)> IdleAsync(Func<IReadOnlyList<string>, IFollowWay> start, TimeSpan time)
+    private static async Task<(double Cores, int Threads)> IdleAsync(Func<IReadOnlyList<string>, FollowWay> start, TimeSpan time)
     {
         using TemporaryFolder folder = new();
         string[] paths = [.. Enumerable.Range(0, IdleFiles).Select(i => folder.PathOf($"log{i}"))];
@@ -98,7 +91,7 @@ internal static class Following
         }
 
         int threads = Process.GetCurrentProcess().Threads.Count;
-        await using IFollowWay way = start(paths);
+        await using FollowWay way = start(paths);
         Task first = way.NextLineAsync();
         await Task.Delay(SettleMilliseconds);
         TimeSpan cpu = way.Cpu;
@@ -112,38 +105,37 @@ internal static class Following
     }
 
     /// <summary>Follows files from their end on, until it is disposed.</summary>
-    private interface IFollowWay : IAsyncDisposable
+    private abstract class FollowWay : IAsyncDisposable
     {
         /// <summary>Processor time of whoever follows, so far.</summary>
-        TimeSpan Cpu { get; }
+        internal virtual TimeSpan Cpu => Environment.CpuUsage.TotalTime;
 
         /// <summary>Threads of whoever follows.</summary>
-        int Threads { get; }
+        internal virtual int Threads => Process.GetCurrentProcess().Threads.Count;
 
         /// <summary>The next line that comes to the first file is there.</summary>
-        Task NextLineAsync();
+        internal abstract Task NextLineAsync();
+
+        public abstract ValueTask DisposeAsync();
     }
 
     // By name; each takes the files.
-    private static readonly (string Name, Func<IReadOnlyList<string>, IFollowWay> Start)[] s_ways =
+    private static readonly (string Name, Func<IReadOnlyList<string>, FollowWay> Start)[] s_ways =
     [
         ("FilePipeReader, Follow", static paths => new Waiting(paths)),
+        ("LogFollower", static paths => new LogLines(paths)),
         ("FileStream, polled every 100 ms", static paths => new Polled(paths)),
         ("tail -F", static paths => new TailProcess(paths)),
     ];
 
     /// <summary>A read waits at the end of every file.</summary>
-    private sealed class Waiting(IReadOnlyList<string> paths) : IFollowWay
+    private sealed class Waiting(IReadOnlyList<string> paths) : FollowWay
     {
         private readonly FilePipeReader[] _readers = [.. paths.Select(
             static path => FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true }))];
         private Task<ReadResult>[]? _reads;
 
-        public TimeSpan Cpu => Environment.CpuUsage.TotalTime;
-
-        public int Threads => Process.GetCurrentProcess().Threads.Count;
-
-        public async Task NextLineAsync()
+        internal override async Task NextLineAsync()
         {
             _reads ??= [.. _readers.Select(static reader => reader.ReadAsync().AsTask())];
             ReadResult result = await _reads[0];
@@ -151,7 +143,7 @@ internal static class Following
             _reads[0] = _readers[0].ReadAsync().AsTask();
         }
 
-        public async ValueTask DisposeAsync()
+        public override async ValueTask DisposeAsync()
         {
             foreach ((FilePipeReader reader, Task<ReadResult> read) in _readers.Zip(_reads ?? []))
             {
@@ -162,8 +154,35 @@ internal static class Following
         }
     }
 
+    /// <summary>One follower for all: they are the logs of a folder.</summary>
+    private sealed class LogLines : FollowWay
+    {
+        private readonly CancellationTokenSource _stop = new();
+        private readonly SemaphoreSlim _lines = new(0);
+        private readonly Task _following;
+
+        internal LogLines(IReadOnlyList<string> paths)
+            => _following = FollowAsync(new LogFollower(paths.Count == 1 ? paths[0] : Path.Join(Path.GetDirectoryName(paths[0]), "log*")));
+
+        internal override Task NextLineAsync() => _lines.WaitAsync();
+
+        public override async ValueTask DisposeAsync()
+        {
+            await _stop.CancelAsync();
+            await _following.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        }
+
+        private async Task FollowAsync(LogFollower follower)
+        {
+            await foreach (FollowedBatch batch in follower.ReadBatchesAsync(1000, 1 << 20, TimeSpan.Zero, _stop.Token))
+            {
+                _lines.Release(batch.Lines.Count);
+            }
+        }
+    }
+
     /// <summary>What programs do without help: a task a file that reads, and else sleeps.</summary>
-    private sealed class Polled : IFollowWay
+    private sealed class Polled : FollowWay
     {
         private readonly CancellationTokenSource _stop = new();
         private readonly SemaphoreSlim _lines = new(0);
@@ -171,13 +190,9 @@ internal static class Following
 
         internal Polled(IReadOnlyList<string> paths) => _polls = [.. paths.Select((path, index) => PollAsync(path, index == 0))];
 
-        public TimeSpan Cpu => Environment.CpuUsage.TotalTime;
+        internal override Task NextLineAsync() => _lines.WaitAsync();
 
-        public int Threads => Process.GetCurrentProcess().Threads.Count;
-
-        public Task NextLineAsync() => _lines.WaitAsync();
-
-        public async ValueTask DisposeAsync()
+        public override async ValueTask DisposeAsync()
         {
             await _stop.CancelAsync();
             await ((Task)Task.WhenAll(_polls)).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
@@ -205,34 +220,20 @@ internal static class Following
     }
 
     /// <summary>GNU tail, whose output comes through a pipe.</summary>
-    private sealed class TailProcess : IFollowWay
+    private sealed class TailProcess : FollowWay
     {
         private readonly Process _process;
 
         internal TailProcess(IReadOnlyList<string> paths)
             => _process = Process.Start(new ProcessStartInfo("tail", ["-q", "-n", "0", "-F", .. paths]) { RedirectStandardOutput = true })!;
 
-        public TimeSpan Cpu
-        {
-            get
-            {
-                _process.Refresh();
-                return _process.TotalProcessorTime;
-            }
-        }
+        internal override TimeSpan Cpu => Process.GetProcessById(_process.Id).TotalProcessorTime;
 
-        public int Threads
-        {
-            get
-            {
-                _process.Refresh();
-                return _process.Threads.Count;
-            }
-        }
+        internal override int Threads => Process.GetProcessById(_process.Id).Threads.Count;
 
-        public async Task NextLineAsync() => _ = await _process.StandardOutput.ReadLineAsync();
+        internal override async Task NextLineAsync() => _ = await _process.StandardOutput.ReadLineAsync();
 
-        public async ValueTask DisposeAsync()
+        public override async ValueTask DisposeAsync()
         {
             _process.Kill();
             await _process.WaitForExitAsync();
@@ -242,11 +243,8 @@ internal static class Following
 }
 
 /// <summary>What came of one way to follow files.</summary>
-/// <param name="Way">Its name.</param>
 /// <param name="Median">Milliseconds from before a line is appended until its follower has it.</param>
 /// <param name="NinetyNinth">The same, 99th percentile.</param>
-/// <param name="IdleCores">
-/// Processors that idle files keep busy, in per cent of one, the library's and the runtime's threads included.
-/// </param>
+/// <param name="IdleCores">Processors that idle files keep busy, in per cent of one.</param>
 /// <param name="Threads">Threads of the process meanwhile, the runtime's included.</param>
 internal sealed record Followed(string Way, double Median, double NinetyNinth, double IdleCores, int Threads);

@@ -30,7 +30,6 @@ internal static class LineWays<TParser>
         return file.Check(parser.Finish());
     });
 
-    /// <summary>The same without await, which is the fastest that StreamReader has.</summary>
     internal static Way<TextFile> StreamReaderSync { get; } = new("StreamReader.ReadLine", static file =>
     {
         TParser parser = default;
@@ -44,7 +43,6 @@ internal static class LineWays<TParser>
     });
 
     internal static Way<TextFile> ByHand { get; } = ByHandWith(BufferSize);
-
     internal static Way<TextFile> ByHandSmall { get; } = ByHandWith(SmallBuffer);
 
     /// <summary>What one writes by hand: one array, FileStream.Read behind what is left over, IndexOf.</summary>
@@ -135,22 +133,6 @@ internal static class LineWays<TParser>
         return new(file.Check(answer));
     });
 
-    internal static Way<TextFile> ParallelReadLines { get; } = new("Parallel.ForEach, File.ReadLines, 2", static file =>
-    {
-        long answer = 0;
-        Parallel.ForEach(
-            File.ReadLines(file.Path),
-            new ParallelOptions { MaxDegreeOfParallelism = Threads },
-            static () => default(TParser),
-            static (line, _, parser) =>
-            {
-                parser.Take(line);
-                return parser;
-            },
-            parser => Interlocked.Add(ref answer, parser.Finish()));
-        return new(file.Check(answer));
-    });
-
     /// <summary>The limit: the same parser, with nothing to read.</summary>
     internal static Way<TextFile> InMemory { get; } = new("already in memory", static file =>
     {
@@ -181,7 +163,7 @@ internal static class LineWays<TParser>
     internal static IReadOnlyList<Way<TextFile>> Strings { get; } = [StreamReader, StreamReaderSync, FileReadLines, Text];
 
     /// <summary>Both, and those that use two processors.</summary>
-    internal static IReadOnlyList<Way<TextFile>> WithTwo { get; } = [.. Bytes, .. Strings, Partitions, Mapping, ParallelReadLines];
+    internal static IReadOnlyList<Way<TextFile>> WithTwo { get; } = [.. Bytes, .. Strings, Partitions, Mapping];
 
     private static FileStream Open(TextFile file)
         => new(file.Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
@@ -281,7 +263,6 @@ internal static class LineWays<TParser>
 internal static class Lines
 {
     private const long MiB = 1024 * 1024;
-
     private static readonly int[] s_lengths = [10, 30, 100, 1000];
 
     /// <summary>Three parsers, each over every way.</summary>
@@ -299,12 +280,9 @@ internal static class Lines
         ByLength<LineParser>(scale, "lines-text", "Lines as strings", LineWays<LineParser>.Strings),
     ];
 
-    /// <summary>Those that the report leaves out: with two processors, and split into fields.</summary>
-    internal static IReadOnlyList<Grid> WithTwo(Scale scale) =>
-    [
-        ByLength<LineParser>(scale, "lines-two", "Lines, with two processors", LineWays<LineParser>.WithTwo),
-        ByLength<FieldParser>(scale, "lines-fields", "Lines split at blanks, the fields added up", LineWays<FieldParser>.WithTwo),
-    ];
+    /// <summary>With two processors, which the report leaves out.</summary>
+    internal static Grid WithTwo(Scale scale)
+        => ByLength<LineParser>(scale, "lines-two", "Lines, with two processors", LineWays<LineParser>.WithTwo);
 
     private static Grid ByLength<TParser>(Scale scale, string key, string title, IReadOnlyList<Way<TextFile>> ways)
         where TParser : struct, ILineParser
@@ -314,7 +292,7 @@ internal static class Lines
             "length of a line",
             10,
             new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
-            "**Lines.** Long lines are found as fast as the file is read, by hand and here; the shorter they are, the more a batch saves.",
+            "**Lines**: long ones are found as fast as the file is read, by every way; a sequence costs more than a span.",
             folder => [.. s_lengths.Select(length => Column.Of(
                 $"{Figures.Count(length)} B", ways, TextFile.MakeNumbers<TParser>(folder, scale.ParsedBytes, length)))])
         {
@@ -329,7 +307,7 @@ internal static class Lines
             "file",
             13,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
-            "**Parsers.** Where parsing takes most of the time, all ways that give bytes are alike.",
+            "**Parsers**: where parsing takes most of the time, all ways that give bytes are alike.",
             folder => [Column.Of(SizeText.Of(scale.ParsedBytes), LineWays<TParser>.All, make(folder, scale.ParsedBytes))])
         {
             MakeWarmUp = folder => Column.Of("1 MiB", LineWays<TParser>.All, make(folder, MiB)).Candidates,

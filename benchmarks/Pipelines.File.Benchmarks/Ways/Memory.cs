@@ -1,4 +1,3 @@
-using System.Runtime.InteropServices;
 using Microsoft.IO;
 using Pipelines.File;
 
@@ -17,9 +16,9 @@ internal sealed record MemoryPoint(int Size, int Writes, int Streams, string Pat
     /// <summary>Bytes of the whole content.</summary>
     internal long Length => (long)Size * Writes;
 
-    /// <summary>Checks the content's length, and its last byte.</summary>
+    /// <summary>Checks the content's length, and its last piece.</summary>
     internal long Check(byte[] content)
-        => content.Length == Length && content[^1] == Piece[^1] ? Length
+        => content.Length == Length && content.AsSpan(^Size..).SequenceEqual(Piece) ? Length
             : throw new InvalidDataException($"{content.Length} bytes instead of {Length}.");
 
     /// <summary>Checks the length of the closed file. Part of every measured method.</summary>
@@ -30,7 +29,7 @@ internal sealed record MemoryPoint(int Size, int Writes, int Streams, string Pat
     {
         byte[] piece = new byte[size];
         new Random(1).NextBytes(piece);
-        return piece;
+        return size == sizeof(double) ? BitConverter.GetBytes(Memory.Value) : piece;
     }
 }
 
@@ -38,40 +37,45 @@ internal sealed record MemoryPoint(int Size, int Writes, int Streams, string Pat
 internal static class Memory
 {
     /// <summary>What every double is.</summary>
-    private const double Value = 1.0;
-
+    internal const double Value = 1.0;
     private static readonly RecyclableMemoryStreamManager s_manager = new();
 
     /// <summary>Arrays written, and the content as an array.</summary>
     private static IReadOnlyList<Way<MemoryPoint>> Bytes { get; } =
     [
-        new("MemoryStream", static point => WriteArrays(point, static () => new MemoryStream(), static stream => stream.ToArray())),
-        new("RecyclableMemoryStream", static point => WriteArrays(point, s_manager.GetStream, static stream => stream.ToArray())),
-        new("PooledMemoryStream",
-            static point => WriteArrays(point, static () => new PooledMemoryStream(), static stream => stream.ToArray())),
+        Built("MemoryStream", static () => new MemoryStream(), Fill, static stream => stream.ToArray()),
+        Built("RecyclableMemoryStream", s_manager.GetStream, Fill, static stream => stream.ToArray()),
+        Built("PooledMemoryStream", static () => new PooledMemoryStream(), Fill, static stream => stream.ToArray()),
     ];
 
     /// <summary>Doubles written one by one, and the content as an array.</summary>
     private static IReadOnlyList<Way<MemoryPoint>> Doubles { get; } =
     [
-        new("MemoryStream with BinaryWriter",
-            static point => WriteDoubles(point, static () => new MemoryStream(), static stream => stream.ToArray())),
-        new("RecyclableMemoryStream with BinaryWriter",
-            static point => WriteDoubles(point, s_manager.GetStream, static stream => stream.ToArray())),
-        new("PooledMemoryStream with BinaryWriter",
-            static point => WriteDoubles(point, static () => new PooledMemoryStream(), static stream => stream.ToArray())),
-        new("PooledMemoryStream", WriteDoublesTyped),
+        Built("MemoryStream with BinaryWriter", static () => new MemoryStream(), FillDoubles, static stream => stream.ToArray()),
+        Built("RecyclableMemoryStream with BinaryWriter", s_manager.GetStream, FillDoubles, static stream => stream.ToArray()),
+        Built("PooledMemoryStream with BinaryWriter", static () => new PooledMemoryStream(), FillDoubles,
+            static stream => stream.ToArray()),
+        Built("PooledMemoryStream", static () => new PooledMemoryStream(), static (stream, point) =>
+        {
+            for (int number = 0; number < point.Writes; number++)
+            {
+                stream.WriteDoubleLittleEndian(Value);
+            }
+        }, static stream => stream.ToArray()),
     ];
 
     /// <summary>Arrays written, and the content copied to a new file.</summary>
     private static IReadOnlyList<Way<MemoryPoint>> Files { get; } =
     [
-        new("MemoryStream to FileStream", static point => WriteFileAsync(point, static () => new MemoryStream(), ToFileStreamAsync)),
-        new("RecyclableMemoryStream to FileStream", static point => WriteFileAsync(point, s_manager.GetStream, ToFileStreamAsync)),
-        new("PooledMemoryStream to FileStream",
-            static point => WriteFileAsync(point, static () => new PooledMemoryStream(), ToFileStreamAsync)),
-        new("PooledMemoryStream to FilePipeWriter",
-            static point => WriteFileAsync(point, static () => new PooledMemoryStream(), ToFilePipeWriterAsync)),
+        ToFile("MemoryStream to FileStream", static () => new MemoryStream(), ToFileStreamAsync),
+        ToFile("RecyclableMemoryStream to FileStream", s_manager.GetStream, ToFileStreamAsync),
+        ToFile("PooledMemoryStream to FileStream", static () => new PooledMemoryStream(), ToFileStreamAsync),
+        ToFile("PooledMemoryStream to FilePipeWriter", static () => new PooledMemoryStream(), static async (stream, path) =>
+        {
+            FilePipeWriter file = FilePipeWriter.Create(path);
+            await stream.CopyToAsync(file);
+            await file.CompleteAsync();
+        }),
     ];
 
     /// <summary>FastStream's benchmark builds ten streams a run, too.</summary>
@@ -85,9 +89,7 @@ internal static class Memory
         [(sizeof(double), 10), (sizeof(double), 100), (sizeof(double), 1000)];
 
     private const string Reason =
-        "**Memory.** An array of 85,000 bytes and more is a large object. In a process that has no other, the collector gives its pages "
-        + "back to the system, and each `ToArray` fetches them anew: that is most of the time of 100 kB to 1 MB. `MemoryStream` leaves its "
-        + "own old arrays there, which keeps the pages.";
+        "**Memory**: `ToArray` makes a large object of 85,000 bytes, whose pages the collector gives back; `MemoryStream` keeps some.";
 
     internal static IReadOnlyList<Grid> Grids(Scale scale) =>
     [
@@ -102,7 +104,7 @@ internal static class Memory
             Reason,
             folder => [.. scale.Points([Arrays[0], Arrays[2], Arrays[4], Arrays[5]], 2).Select(point => Column.Of(
                 NameOf(point),
-                Files.Select(way => way with { Prepare = static point => File.Delete(point.Path) }),
+                Files,
                 new MemoryPoint(point.Size, point.Writes, 1, folder.PathOf("content.bin"))))]),
     ];
 
@@ -126,78 +128,40 @@ internal static class Memory
     private static string NameOf((int Size, int Writes) point)
         => point.Size == sizeof(double) ? Figures.Count(point.Writes) : $"{Figures.Count(point.Writes)} × {Figures.Count(point.Size)} B";
 
-    private static ValueTask<long> WriteArrays<TStream>(MemoryPoint point, Func<TStream> make, Func<TStream, byte[]> toArray)
+    private static Way<MemoryPoint> Built<TStream>(
+        string name, Func<TStream> make, Action<TStream, MemoryPoint> fill, Func<TStream, byte[]> toArray)
         where TStream : Stream
-    {
-        long bytes = 0;
-        for (int i = 0; i < point.Streams; i++)
+        => new(name, point =>
         {
-            using TStream stream = make();
-            Fill(stream, point);
-            bytes += point.Check(toArray(stream));
-        }
-
-        return new ValueTask<long>(bytes);
-    }
-
-    private static ValueTask<long> WriteDoubles<TStream>(MemoryPoint point, Func<TStream> make, Func<TStream, byte[]> toArray)
-        where TStream : Stream
-    {
-        long bytes = 0;
-        for (int i = 0; i < point.Streams; i++)
-        {
-            using TStream stream = make();
-            using BinaryWriter writer = new(stream);
-            for (int number = 0; number < point.Writes; number++)
+            long bytes = 0;
+            for (int i = 0; i < point.Streams; i++)
             {
-                writer.Write(Value);
+                using TStream stream = make();
+                fill(stream, point);
+                bytes += point.Check(toArray(stream));
             }
 
-            bytes += CheckDoubles(point, toArray(stream));
-        }
+            return new(bytes);
+        });
 
-        return new ValueTask<long>(bytes);
-    }
-
-    private static ValueTask<long> WriteDoublesTyped(MemoryPoint point)
-    {
-        long bytes = 0;
-        for (int i = 0; i < point.Streams; i++)
-        {
-            using PooledMemoryStream stream = new();
-            for (int number = 0; number < point.Writes; number++)
-            {
-                stream.WriteDoubleLittleEndian(Value);
-            }
-
-            bytes += CheckDoubles(point, stream.ToArray());
-        }
-
-        return new ValueTask<long>(bytes);
-    }
-
-    private static async ValueTask<long> WriteFileAsync<TStream>(
-        MemoryPoint point, Func<TStream> make, Func<TStream, string, ValueTask> copyAsync)
+    private static Way<MemoryPoint> ToFile<TStream>(string name, Func<TStream> make, Func<TStream, string, ValueTask> copyAsync)
         where TStream : Stream
-    {
-        using TStream stream = make();
-        Fill(stream, point);
-        stream.Position = 0;
-        await copyAsync(stream, point.Path);
-        return point.CheckFile();
-    }
+        => new(
+            name,
+            async point =>
+            {
+                using TStream stream = make();
+                Fill(stream, point);
+                stream.Position = 0;
+                await copyAsync(stream, point.Path);
+                return point.CheckFile();
+            },
+            static point => File.Delete(point.Path));
 
     private static async ValueTask ToFileStreamAsync(Stream stream, string path)
     {
         await using FileStream file = new(path, FileMode.Create, FileAccess.Write, FileShare.None);
         await stream.CopyToAsync(file);
-    }
-
-    private static async ValueTask ToFilePipeWriterAsync(PooledMemoryStream stream, string path)
-    {
-        FilePipeWriter file = FilePipeWriter.Create(path);
-        await stream.CopyToAsync(file);
-        await file.CompleteAsync();
     }
 
     private static void Fill(Stream stream, MemoryPoint point)
@@ -209,8 +173,12 @@ internal static class Memory
         }
     }
 
-    private static long CheckDoubles(MemoryPoint point, byte[] content)
-        => content.Length == point.Length && MemoryMarshal.Read<double>(content.AsSpan(content.Length - sizeof(double))) == Value
-            ? point.Length
-            : throw new InvalidDataException($"{content.Length} bytes instead of {point.Length}.");
+    private static void FillDoubles(Stream stream, MemoryPoint point)
+    {
+        using BinaryWriter writer = new(stream, System.Text.Encoding.UTF8, leaveOpen: true);
+        for (int number = 0; number < point.Writes; number++)
+        {
+            writer.Write(Value);
+        }
+    }
 }

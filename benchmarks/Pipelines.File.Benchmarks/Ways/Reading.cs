@@ -112,14 +112,11 @@ internal static class ReadWays<TWork>
 
     /// <summary>The baseline, as it was in 2019: a buffer of the same size in the stream, and a new array in the caller.</summary>
     internal static Way<ReadPoint> FileStreamSync { get; } = StreamSync("FileStreamSync", null);
-
     internal static Way<ReadPoint> FileStreamAsync { get; } = StreamAsync("FileStreamAsync", null);
 
     // The .NET 6 article's four: the stream's own buffer is the default one or none, whatever the caller's.
     internal static Way<ReadPoint> FileStreamSyncBuffered { get; } = StreamSync("FileStreamSync, 4 KiB in the stream", DefaultStreamBuffer);
-
     internal static Way<ReadPoint> FileStreamSyncUnbuffered { get; } = StreamSync("FileStreamSync, unbuffered", 0);
-
     internal static Way<ReadPoint> FileStreamAsyncBuffered { get; } = StreamAsync(
         "FileStreamAsync, 4 KiB in the stream", DefaultStreamBuffer);
 
@@ -191,17 +188,15 @@ internal static class ReadWays<TWork>
     internal static Way<ReadPoint> KernelCopy { get; } = new(Reading.KernelCopyName, static point =>
     {
         using SafeFileHandle handle = point.OpenHandle();
-        return new(IntoAligned(point, KernelCall, 0, (memory, offset) => RandomAccess.Read(handle, memory, offset)));
+        return new(IntoAligned(point, KernelCall, (memory, offset) => RandomAccess.Read(handle, memory, offset)));
     });
 
     /// <summary>This library, with segments of the buffer size.</summary>
     internal static Way<ReadPoint> Own { get; } = OwnWith("FilePipeReader", readAhead: 0);
-
     internal static Way<ReadPoint> OwnAhead { get; } = OwnWith("FilePipeReader, read-ahead", ReadAhead);
 
     /// <summary>With no option set, as somebody writes it who has read no page on tuning.</summary>
     internal static Way<ReadPoint> OwnDefault { get; } = Pipe("FilePipeReader", static point => FilePipeReader.Create(point.File.Path));
-
     internal static Way<ReadPoint> PipeReaderDefault { get; } = Pipe(
         "PipeReader.Create", static point => PipeReader.Create(File.OpenRead(point.File.Path)));
 
@@ -242,13 +237,6 @@ internal static class ReadWays<TWork>
         OwnAhead, KernelCopy, .. OperatingSystem.IsWindows() ? (Way<ReadPoint>[])[] : [SystemCall], UsePipeReader, UseStrictPipeReader,
         GetReader, MappedPipeReader,
     ];
-
-    /// <summary>pread(2) into memory that begins so many bytes behind a page: what alignment alone costs. Unix only.</summary>
-    internal static Way<ReadPoint> Aligned(int skew) => new($"pread(2), page + {skew} B", point =>
-    {
-        using SafeFileHandle handle = point.OpenHandle();
-        return new(IntoAligned(point, point.BufferSize, skew, (memory, offset) => Libc.PRead(handle, memory, offset)));
-    });
 
     private static Way<ReadPoint> StreamSync(string name, int? streamBuffer) => new(name, point =>
     {
@@ -376,11 +364,10 @@ internal static class ReadWays<TWork>
         return work.Finish(point.File);
     }
 
-    private static unsafe long IntoAligned(ReadPoint point, int callSize, int skew, ReadCall read)
+    private static unsafe long IntoAligned(ReadPoint point, int callSize, ReadCall read)
     {
         TWork work = default;
-        byte* page = (byte*)NativeMemory.AlignedAlloc((nuint)(callSize + PageSize), PageSize);
-        byte* memory = page + skew;
+        byte* memory = (byte*)NativeMemory.AlignedAlloc((nuint)callSize, PageSize);
         long offset = 0;
         int length;
         while ((length = read(new Span<byte>(memory, callSize), offset)) > 0)
@@ -393,7 +380,7 @@ internal static class ReadWays<TWork>
             offset += length;
         }
 
-        NativeMemory.AlignedFree(page);
+        NativeMemory.AlignedFree(memory);
         return work.Finish(point.File);
     }
 }
@@ -405,15 +392,8 @@ internal static class Reading
 
     /// <summary>What somebody who sets nothing has.</summary>
     internal const string NoSetting = "by default";
-
     internal const int MappedBufferSize = 64 * 1024;
-
     private const long MiB = 1024 * 1024;
-
-    internal const string BestReason = "**Best settings.** With its best buffer every way makes few calls, and the copy between the page "
-        + "cache and the buffer is nearly all of the time. What differs is how much of it stays in the processor's cache.";
-
-    private static readonly int[] s_skews = [0, 64, 32, 16, 8];
     private static readonly int[] s_coldSizes = [4096, 65536];
 
     /// <summary>Bytes of the buffers that each way is measured with to find its best setting.</summary>
@@ -421,7 +401,6 @@ internal static class Reading
 
     // The grid of 2019 has FileOptions.Asynchronous, too, which changes nothing for the ways that win or lose here: ReadGrid has it.
     internal static IReadOnlyList<int> GridMebibytes { get; } = [4, 128];
-
     internal static IReadOnlyList<int> GridSizes { get; } = [2048, 4096, 16384, 65536, 262144];
 
     /// <summary>The grid of 2019, and the same with every byte touched.</summary>
@@ -432,33 +411,18 @@ internal static class Reading
         Points(scale, "sum-4", ", every byte summed", 4, [.. ReadWays<Int64Sum>.All, ReadWays<Int64Sum>.MemoryMapped], 12),
     ];
 
-    /// <summary>The same call into memory aligned to a page, a cache line, and less: for benchmarks/defaults.md.</summary>
-    internal static Grid Alignment(Scale scale) => new(
-        "alignment",
-        "Reading 128 MiB, by the alignment of the memory",
-        "buffer size",
-        10,
-        new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
-        string.Empty,
-        folder =>
-        {
-            IntegerFile file = IntegerFile.Make(folder, 128 * MiB);
-            return [.. GridSizes.Select(size => Column.Of(
-                SizeText.Of(size), s_skews.Select(ReadWays<LastEightBytes>.Aligned), new ReadPoint(file, size)))];
-        });
-
     /// <summary>Each way with the buffer that suits it best, and each way by default.</summary>
     internal static IReadOnlyList<Grid> BestSettings(Scale scale) =>
     [
         new("best-read-128", "Reading 128 MiB, each way at its best setting", "length", 20,
-            new PairedMeasurement(scale.MinRounds, 15, scale.Sample), BestReason,
+            new PairedMeasurement(scale.MinRounds, 15, scale.Sample), string.Empty,
             folder => [new Column("128 MiB", BestCandidates(IntegerFile.Make(folder, 128 * MiB), scale))])
         {
             HasManySettings = true,
             MakeWarmUp = folder => BestCandidates(IntegerFile.Make(folder, MiB), scale),
         },
         new("default-read", "Reading 128 MiB, each way with its default setting", "length", 8,
-            new PairedMeasurement(scale.MinRounds, 15, scale.Sample), BestReason,
+            new PairedMeasurement(scale.MinRounds, 15, scale.Sample), string.Empty,
             folder => [new Column("128 MiB", DefaultCandidates(IntegerFile.Make(folder, 128 * MiB)))])
         {
             HasManySettings = true,
@@ -473,8 +437,7 @@ internal static class Reading
         "how the file was written",
         8,
         new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
-        "**A mapping** copies nothing, and is faster where the page cache holds the file in large folios. "
-        + "It is slower where it does not, and a truncation kills the process.",
+        "**Mapping**: nothing is copied, and large folios cost few faults.",
         folder =>
         [
             MappingColumn("pieces of 1 MiB (large folios)", IntegerFile.Make(folder, scale.MappedBytes)),
@@ -491,7 +454,7 @@ internal static class Reading
         "buffer size",
         16,
         new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
-        "**Cold, sequential.** The kernel reads ahead for every way, and the device decides; its spread is as wide as the difference.",
+        "**Cold**: the kernel reads ahead for every way, and the device decides.",
         folder =>
         {
             PageCache.TouchMemory(folder);
@@ -549,9 +512,7 @@ internal static class Reading
             "buffer size",
             weight,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
-            "**Reading.** From 64 KiB on, the copy out of the page cache is nearly all of the time, and the same for every way. "
-            + "A program that touches every byte finds part of 256 KiB in the L2 cache no longer. **Read-ahead** copies on another core: "
-            + "it pays where the program has work to do meanwhile, or the file is not in the page cache.",
+            "**Reading**: from 64 KiB on, the copy out of the page cache is nearly all, and read-ahead makes it on another core.",
             folder =>
             {
                 IntegerFile file = IntegerFile.Make(folder, mebibytes * MiB);

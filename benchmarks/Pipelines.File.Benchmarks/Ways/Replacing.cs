@@ -13,7 +13,6 @@ internal static class Replacing
     private const int O_CLOEXEC = 0x80000;
     private const int AT_SYMLINK_FOLLOW = 0x400;
     private const int AT_FDCWD = -100;
-
     private static readonly byte[] s_content = new byte[Length];
 
     // open(2): O_TMPFILE contains O_DIRECTORY, whose number is not the same on every architecture.
@@ -29,8 +28,7 @@ internal static class Replacing
             "guarantee",
             8,
             new PairedMeasurement(scale.MinRounds, 41, scale.Sample),
-            "**Replacing.** `CompleteAsync` hands its calls to another thread, `Complete` makes them on its own. `File.WriteAllBytes` and "
-            + "`File.Move` do less: the new file has not the old one's mode, and its name is not synced.",
+            "**Replacing**: `File.Move` keeps no mode and syncs no name; `CompleteAsync` calls on another thread.",
             folder =>
             [
                 new Column("no sync", Of(folder.PathOf("written"), isDurable: false)),

@@ -4,50 +4,8 @@ using Pipelines.File;
 
 namespace FilePipelines.Benchmarks;
 
-/// <summary>Many small files in a folder of their own, of lengths that repeat in the same order on every machine.</summary>
-internal sealed class SmallFileSet
-{
-    private SmallFileSet(IReadOnlyList<string> paths, long answer)
-    {
-        Paths = paths;
-        Answer = answer;
-    }
-
-    internal IReadOnlyList<string> Paths { get; }
-
-    /// <summary>What reading all of them and adding up what <see cref="Look"/> says of each gives.</summary>
-    internal long Answer { get; }
-
-    /// <param name="folder">Where the folder goes.</param>
-    /// <param name="count">How many files.</param>
-    /// <param name="minimum">The length of the shortest, bytes.</param>
-    /// <param name="maximum">The length of the longest, bytes.</param>
-    internal static SmallFileSet Make(TemporaryFolder folder, int count, int minimum, int maximum)
-    {
-        string root = folder.PathOf($"{count}-files-{minimum}-{maximum}");
-        Directory.CreateDirectory(root);
-        Random random = new(Seed: 20190);
-        List<string> paths = new(count);
-        byte[] content = new byte[maximum];
-        long answer = 0;
-        for (int i = 0; i < count; i++)
-        {
-            random.NextBytes(content);
-            ReadOnlySpan<byte> span = content.AsSpan(0, random.Next(minimum, maximum + 1));
-            string path = System.IO.Path.Join(root, $"{i}.bin");
-            File.WriteAllBytes(path, span);
-            paths.Add(path);
-            answer += Look(span.Length, span[^1]);
-        }
-
-        return new SmallFileSet(paths, answer);
-    }
-
-    /// <summary>What one file gives: its length, weighted with its last byte.</summary>
-    internal static long Look(long length, byte last) => length * (last + 1L);
-
-    internal long Check(long answer) => answer == Answer ? answer : throw new InvalidDataException($"{answer} instead of {Answer}.");
-}
+/// <summary>Many small files, and what reading all of them and adding up what is said of each gives.</summary>
+internal sealed record SmallFileSet(IReadOnlyList<string> Paths, long Answer);
 
 /// <summary>Every way to read small files, one after the other: opened, read and closed. The first is the baseline.</summary>
 internal static class SmallFiles
@@ -81,12 +39,12 @@ internal static class SmallFiles
             "length",
             14,
             new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
-            "**Small files.** Nearly all of it is open and close, which every way needs; the rest is noise of about a microsecond.",
+            "**Small files**: nearly all of it is open and close.",
             folder => [.. s_lengths.Select(lengths => Column.Of(
                 lengths.Minimum == lengths.Maximum ? SizeText.Of(lengths.Minimum)
                     : $"{lengths.Minimum / 1024} to {SizeText.Of(lengths.Maximum)}",
                 s_ways,
-                SmallFileSet.Make(folder, count, lengths.Minimum, lengths.Maximum)))])
+                Make(folder, count, lengths.Minimum, lengths.Maximum)))])
         {
             Operations = count,
         };
@@ -100,10 +58,30 @@ internal static class SmallFiles
             answer += await readAsync(path);
         }
 
-        return files.Check(answer);
+        return answer == files.Answer ? answer : throw new InvalidDataException($"{answer} instead of {files.Answer}.");
     });
 
-    private static long Look(ReadOnlySpan<byte> file) => SmallFileSet.Look(file.Length, file[^1]);
+    // Of lengths that repeat in the same order on every machine.
+    private static SmallFileSet Make(TemporaryFolder folder, int count, int minimum, int maximum)
+    {
+        string root = Directory.CreateDirectory(folder.PathOf($"{count}-files-{minimum}-{maximum}")).FullName;
+        Random random = new(Seed: 20190);
+        string[] paths = [.. Enumerable.Range(0, count).Select(i => Path.Join(root, $"{i}.bin"))];
+        byte[] content = new byte[maximum];
+        long answer = 0;
+        foreach (string path in paths)
+        {
+            random.NextBytes(content);
+            ReadOnlySpan<byte> file = content.AsSpan(0, random.Next(minimum, maximum + 1));
+            File.WriteAllBytes(path, file);
+            answer += Look(file);
+        }
+
+        return new SmallFileSet(paths, answer);
+    }
+
+    private static long Look(ReadOnlySpan<byte> file) => Look(file.Length, file[^1]);
+    private static long Look(long length, byte last) => length * (last + 1L);
 
     private static async ValueTask<long> ReadAsync(PipeReader reader)
     {
@@ -122,7 +100,7 @@ internal static class SmallFiles
 
         ReadOnlySequence<byte> buffer = result.Buffer;
         long answer = buffer.IsSingleSegment
-            ? Look(buffer.FirstSpan) : SmallFileSet.Look(buffer.Length, buffer.Slice(buffer.Length - 1).FirstSpan[0]);
+            ? Look(buffer.FirstSpan) : Look(buffer.Length, buffer.Slice(buffer.Length - 1).FirstSpan[0]);
         reader.AdvanceTo(buffer.End);
         await reader.CompleteAsync();
         return answer;

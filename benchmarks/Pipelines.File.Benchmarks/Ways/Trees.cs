@@ -1,47 +1,12 @@
-using System.Globalization;
 using System.Security.Cryptography;
 using CopySample;
 
 namespace FilePipelines.Benchmarks;
 
-/// <summary>
-/// <c>trees [--files N] [--largest BYTES] [--rounds N] [--jobs 1|2]</c>: a folder of files of all sizes is copied, with the SHA-256 of
-/// each, by File.Copy and SHA256.HashData and by samples/Copy, in turns; with <c>--jobs</c> only by the ways with so many files at once.
-/// </summary>
+/// <summary>A folder of files is copied, with the SHA-256 of each, by File.Copy and SHA256.HashData, and by samples/Copy.</summary>
 internal static class Trees
 {
     private const int LeastSize = 1024;
-
-    internal static async Task<int> RunAsync(string[] arguments)
-    {
-        Arguments given = new(arguments, "trees [--files N] [--largest BYTES, more than 1024] [--rounds N] [--jobs 1|2]");
-        int files = given.Number("--files", 1000);
-        int largest = given.Number("--largest", 16 * 1024 * 1024);
-        int rounds = given.Number("--rounds", 5);
-        int jobs = given.Number("--jobs", 0);
-        if (given.AreWrong(also: largest <= LeastSize || jobs > 2))
-        {
-            return 2;
-        }
-
-        using TemporaryFolder folder = new();
-        string source = folder.PathOf("source");
-        long bytes = Make(source, files, largest);
-        Column column = new("all", Candidates(source, folder.PathOf("destination"), bytes, jobs == 0 ? null : jobs));
-        Console.WriteLine(string.Create(
-            CultureInfo.InvariantCulture, $"{files:N0} files of 1 KiB to {SizeText.Of(largest)}, {bytes / 1e6:N0} MB"));
-        Console.WriteLine("way; seconds (quartiles); ratio to the first (quartiles)");
-        foreach (Measured way in await new PairedMeasurement(rounds, rounds, TimeSpan.FromMilliseconds(1)).RunAsync(column))
-        {
-            Spread time = way.Microseconds;
-            Console.WriteLine(string.Create(
-                CultureInfo.InvariantCulture,
-                $"{way.Name}; {time.Median / 1e6:0.00} ({time.LowerQuartile / 1e6:0.00}–{time.UpperQuartile / 1e6:0.00}); "
-                + $"{Figures.Ratio(way.Ratio)}"));
-        }
-
-        return 0;
-    }
 
     internal static Grid Grid(Scale scale)
     {
@@ -52,7 +17,7 @@ internal static class Trees
             "folder",
             12,
             new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
-            "**Folders.** samples/Copy gives each file its name when it is whole; File.Copy writes under the name.",
+            "**Folders**: samples/Copy gives each file its name when it is whole.",
             folder =>
             {
                 string source = folder.PathOf("source");
@@ -86,17 +51,15 @@ internal static class Trees
     /// <param name="source">A folder that <see cref="Make"/> has made.</param>
     /// <param name="destination">Is deleted before each run, and the device has all that was written before.</param>
     /// <param name="bytes">All that is copied.</param>
-    /// <param name="only">Only the ways with so many files at once.</param>
-    private static IReadOnlyList<Candidate> Candidates(string source, string destination, long bytes, int? only = null)
+    private static IReadOnlyList<Candidate> Candidates(string source, string destination, long bytes)
     {
-        (int Jobs, Candidate Way)[] ways =
+        return
         [
-            (2, Way("File.Copy, SHA256, 2 at once", () => LoopAsync(source, destination, 2))),
-            (1, Way("File.Copy, SHA256, one after the other", () => LoopAsync(source, destination, 1))),
-            (2, Way("samples/Copy --sha256 --jobs 2", () => SampleAsync(source, destination, 2))),
-            (1, Way("samples/Copy --sha256 --jobs 1", () => SampleAsync(source, destination, 1))),
+            Way("File.Copy, SHA256, 2 at once", () => LoopAsync(source, destination, 2)),
+            Way("File.Copy, SHA256, one after the other", () => LoopAsync(source, destination, 1)),
+            Way("samples/Copy --sha256 --jobs 2", () => SampleAsync(source, destination, 2)),
+            Way("samples/Copy --sha256 --jobs 1", () => SampleAsync(source, destination, 1)),
         ];
-        return [.. ways.Where(way => only is null || way.Jobs == only).Select(way => way.Way)];
 
         Candidate Way(string name, Func<Task> copyAsync) => new(
             name,

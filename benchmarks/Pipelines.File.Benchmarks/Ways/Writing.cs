@@ -20,7 +20,6 @@ internal sealed record WritePoint(
     string Path, long Length, int FlushSize, bool Preallocate = false, FileOptions Options = FileOptions.None)
 {
     private const int BlockSize = 1024 * 1024;
-
     private static readonly byte[] s_block = MakeBlock();
 
     internal long PreallocationSize => Preallocate ? Length : 0;
@@ -91,9 +90,7 @@ internal static class WriteWays
         "FileStreamSync, CreateNew", DefaultStreamBuffer, mode: FileMode.CreateNew);
 
     internal static Way<WritePoint> FileStreamSyncUnbuffered { get; } = StreamSync("FileStreamSync, unbuffered", 0);
-
     internal static Way<WritePoint> FileStreamAsync { get; } = StreamAsync("FileStreamAsync", DefaultStreamBuffer);
-
     internal static Way<WritePoint> FileStreamAsyncUnbuffered { get; } = StreamAsync("FileStreamAsync, unbuffered", 0);
 
     /// <summary>The handle itself, one call a piece.</summary>
@@ -118,12 +115,10 @@ internal static class WriteWays
         "PipeWriter.Create", static point => PipeWriter.Create(point.OpenStream()));
 
     internal static Way<WritePoint> WriteBehind { get; } = Own("FilePipeWriter", FlushGuarantee.WriteBehind);
-
     internal static Way<WritePoint> WriteBehindNew { get; } = Own(
         "FilePipeWriter, CreateNew", FlushGuarantee.WriteBehind, FileMode.CreateNew);
 
     internal static Way<WritePoint> Written { get; } = Own("FilePipeWriter, written", FlushGuarantee.Written);
-
     internal static Way<WritePoint> Durable { get; } = Own("FilePipeWriter, durable", FlushGuarantee.Durable);
 
     /// <summary>Durable flushes of which several wait at once: one sync serves all that wait for one.</summary>
@@ -265,11 +260,9 @@ internal static class WriteWays
 internal static class Writing
 {
     internal const int DurablePieces = 128;
-
     private const int FlushCount = 4096;
     private const long MiB = 1024 * 1024;
     private const string FileName = "written.bin";
-
     private static readonly int[] s_writtenSizes = [100, 512, 4096, 16384];
     private static readonly int[] s_durableSizes = [512, 4096, 65536];
 
@@ -292,7 +285,7 @@ internal static class Writing
         "bytes of a flush",
         10,
         new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
-        "**Written.** A flush is one system call and what a pipe costs around it; `RandomAccess.Write` is the call alone.",
+        "**Written**: one system call, and what a pipe costs around it.",
         folder => [.. s_writtenSizes.Select(size => ColumnOf(
             SizeText.Of(size),
             [
@@ -311,7 +304,7 @@ internal static class Writing
         return
         [
             new("best-write", $"Writing {length}, each way at its best setting", "length", 20,
-                new PairedMeasurement(scale.MinRounds, 9, TimeSpan.FromMilliseconds(1)), Reading.BestReason,
+                new PairedMeasurement(scale.MinRounds, 9, TimeSpan.FromMilliseconds(1)), string.Empty,
                 folder => [new Column(length, BestCandidates(folder, scale, scale.WrittenBytes))])
             {
                 HasManySettings = true,
@@ -320,7 +313,7 @@ internal static class Writing
 
             // RandomAccess.Write has no setting but the size of the piece.
             new("default-write", $"Writing {length} in pieces of 4 KiB, each way with its default setting", "length", 8,
-                new PairedMeasurement(scale.MinRounds, 9, TimeSpan.FromMilliseconds(1)), Reading.BestReason,
+                new PairedMeasurement(scale.MinRounds, 9, TimeSpan.FromMilliseconds(1)), string.Empty,
                 folder => [new Column(length, [.. s_forSettings.Select(way => Fresh(way).At(
                     new WritePoint(folder.PathOf(FileName), scale.WrittenBytes, 4096), Reading.NoSetting))])])
             {
@@ -337,8 +330,7 @@ internal static class Writing
         "bytes between two flushes",
         10,
         new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
-        "**Durable flushes.** `FlushAsync` hands each sync to another thread and comes back; `Flush(true)` blocks its own. "
-        + "Flushes that wait together share one sync.",
+        "**Durable flushes**: each sync is handed to another thread; `Flush(true)` blocks its own.",
         folder => [.. s_durableSizes.Select(size => ColumnOf(
             SizeText.Of(size),
             [WriteWays.FileStreamDurable, WriteWays.Durable, WriteWays.GroupedDurable],
@@ -351,7 +343,7 @@ internal static class Writing
         "length",
         6,
         new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
-        "**Compressing.** GZipStream writes pieces of 8 KiB, and the compressor takes nearly all of the time.",
+        "**Compressing**: the compressor takes nearly all of the time.",
         folder =>
         {
             byte[] content = TextFile.MakeNumbers<LineParser>(folder, scale.CompressedBytes, lineLength: 100).Content.ToArray();
@@ -378,9 +370,8 @@ internal static class Writing
         "bytes between two flushes",
         weight,
         new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
-        "**Writing.** From 64 KiB a flush on, a write of its own is already large, and `FilePipeWriter` copies the bytes once more, "
-        + "into its segments. `written` is one system call a flush, as `PipeWriter.Create` is, which is its fair comparison: a "
-        + "`FileStream` has given a piece of 512 B to its buffer of 4 KiB, and not to the system.",
+        "**Writing**: from 64 KiB a flush on, bytes are copied once more, into segments; `written` makes a system call a flush, where a "
+        + "`FileStream` fills its buffer of 4 KiB.",
         folder => [.. SizesOf(isPreallocated).Select(size => ColumnOf(
             SizeText.Of(size), WriteWays.All, new WritePoint(folder.PathOf(FileName), scale.GridBytes, size, isPreallocated)))])
     {

@@ -14,14 +14,17 @@ internal abstract class ReportChapter
     /// <summary>Whether it can be measured on this system.</summary>
     internal virtual bool IsSupported => true;
 
-    /// <summary>Measures. Called once, and before what follows; nothing else is measured meanwhile.</summary>
-    internal abstract Task MeasureAsync(Allowance allowance);
+    /// <summary>Measures, within about so much time. Called once, and before what follows; nothing else is measured meanwhile.</summary>
+    internal abstract Task MeasureAsync(TimeSpan time);
 
     /// <summary>Its lines of the first page.</summary>
     internal virtual IEnumerable<Headline> Headlines => [];
 
-    /// <summary>The grids whose losses are listed and which go to figures.csv.</summary>
+    /// <summary>The grids that go to figures.csv, and whose losses are listed.</summary>
     internal virtual IReadOnlyList<GridResult> Results => [];
+
+    /// <summary>What else has losses to be listed.</summary>
+    internal virtual IEnumerable<GridResult> Others => [];
 
     /// <summary>Further CSV files: name and content.</summary>
     internal virtual IEnumerable<(string FileName, string Text)> DataFiles => [];
@@ -31,26 +34,29 @@ internal abstract class ReportChapter
 }
 
 /// <summary>A chapter of grids that are measured one after the other.</summary>
+/// <param name="title">Its heading.</param>
 /// <param name="grids">Each gets its share of the chapter's time by its weight.</param>
-internal abstract class GridChapter(IReadOnlyList<Grid> grids) : ReportChapter
+internal abstract class GridChapter(string title, IReadOnlyList<Grid> grids) : ReportChapter
 {
     private readonly List<GridResult> _results = [];
 
+    internal override string Title => title;
     internal override double Weight => grids.Sum(grid => grid.Weight);
-
     internal override IReadOnlyList<GridResult> Results => _results;
 
-    internal override async Task MeasureAsync(Allowance allowance)
+    internal override async Task MeasureAsync(TimeSpan time)
     {
-        double weight = grids.Sum(grid => grid.Weight);
-        double done = 0;
         foreach (Grid grid in grids)
         {
-            double share = grid.Weight / weight;
-            double before = done;
-            _results.Add(
-                await grid.MeasureAsync(new Allowance(allowance.Time * share, part => allowance.OnShare(before + (part * share)))));
-            done += share;
+            _results.Add(await grid.MeasureAsync(time * (grid.Weight / grids.Sum(one => one.Weight))));
+        }
+    }
+
+    internal override void Write(Page page)
+    {
+        foreach (GridResult result in Results)
+        {
+            page.Grid(result);
         }
     }
 

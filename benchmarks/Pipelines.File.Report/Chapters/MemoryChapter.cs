@@ -1,25 +1,21 @@
 namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Content that is built in memory.</summary>
-internal sealed class MemoryChapter(Scale scale) : GridChapter(Memory.Grids(scale))
+internal sealed class MemoryChapter(Scale scale) : GridChapter("Memory", Memory.Grids(scale))
 {
     private const string Own = "PooledMemoryStream";
 
-    internal override string Title => "Memory";
+    private GridResult Bytes => Find("memory-bytes");
+    private GridResult Doubles => Find("memory-doubles");
 
     internal override IEnumerable<Headline> Headlines
         => [Headline.OfGrids("headline-memory", "Content built in memory, then ToArray (each way in a process of its own)", Own, [Bytes])];
 
-    private GridResult Bytes => Find("memory-bytes");
-
-    private GridResult Doubles => Find("memory-doubles");
-
     internal override void Write(Page page)
     {
         page.Paragraph(
-            "Content is built in a stream in memory and taken out as an array: FastStream's benchmark of 2019. Every way has a process of "
-            + "its own, a new one every round, because what one leaves in the heap changes the next. `RecyclableMemoryStream` has its "
-            + "default options.");
+            "Content is built in a stream in memory and taken out as an array: FastStream's benchmark of 2019. Every way has a new process "
+            + "every round, because what one leaves in the heap changes the next. `RecyclableMemoryStream` has its default options.");
         page.Picture(
             "memory.svg",
             BarChart.Draw(
@@ -29,16 +25,11 @@ internal sealed class MemoryChapter(Scale scale) : GridChapter(Memory.Grids(scal
                         (row.Name, OfOne(row), Figures.Time(OfOne(row))))]))]),
             "Bars: time to build content in memory by each way");
         page.Paragraph(
-            $"In the geometric mean of the points `PooledMemoryStream` takes **{Figures.Number(Mean(Bytes, Bytes.Baseline))}** of the time "
-            + $"of `MemoryStream` and **{Figures.Number(Mean(Bytes, "RecyclableMemoryStream"))}** of that of `RecyclableMemoryStream`; "
-            + $"for doubles, **{Figures.Number(Mean(Doubles, Doubles.Baseline))}** of `MemoryStream` with `BinaryWriter`.");
+            $"In the geometric mean of the points `PooledMemoryStream` takes **{Mean(Bytes, Bytes.Baseline)}** of the time "
+            + $"of `MemoryStream` and **{Mean(Bytes, "RecyclableMemoryStream")}** of that of `RecyclableMemoryStream`; "
+            + $"for doubles, **{Mean(Doubles, Doubles.Baseline)}** of `MemoryStream` with `BinaryWriter`.");
         page.Grid(Bytes);
         page.Grid(Doubles);
-        WritePublished(page);
-    }
-
-    private static void WritePublished(Page page)
-    {
         page.Paragraph("Published in FastStream's readme (2019): the same doubles, against `MemoryStream` with `BinaryWriter` then.");
         page.Table(
             ["way", .. Memory.DoubleCounts.Select(point => Figures.Count(point.Writes)), "allocated"],
@@ -52,7 +43,5 @@ internal sealed class MemoryChapter(Scale scale) : GridChapter(Memory.Grids(scal
     }
 
     private static double OfOne(Measured row) => row.Microseconds.Median / Memory.StreamsPerRun;
-
-    private static double Mean(GridResult result, string other)
-        => Figures.GeometricMean(result.Of(Own).Zip(result.Of(other), static (own, baseline) => own.Against(baseline).Median));
+    private static string Mean(GridResult result, string other) => Figures.Number(Figures.GeometricMean(result.Against(Own, other)));
 }

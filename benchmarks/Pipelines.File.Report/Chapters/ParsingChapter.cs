@@ -1,14 +1,12 @@
 namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Three parsers over every way to get at the lines of a file.</summary>
-internal sealed class ParsingChapter(Scale scale) : GridChapter(
+internal sealed class ParsingChapter(Scale scale) : GridChapter("Parsers",
 [
     .. Lines.Parsers(scale), .. Lines.ByLength(scale), Counting.Counts(scale), Counting.Searches(scale), Records.Grid(scale),
 ])
 {
     private const int Parsers = 3;
-
-    internal override string Title => "Parsers";
 
     internal override IEnumerable<Headline> Headlines =>
     [
@@ -23,8 +21,7 @@ internal sealed class ParsingChapter(Scale scale) : GridChapter(
 
     internal override void Write(Page page)
     {
-        page.Paragraph("The same parser over every way to get at the lines; the limit is the same file already in memory. "
-            + "`StreamReader` gives strings, as programs without pipelines use it.");
+        page.Paragraph("The same parser over every way to get at the lines; the limit is the same file already in memory.");
         page.Picture(
             "parsers.svg",
             BarChart.Draw($"Time for {SizeText.Of(scale.ParsedBytes)}, milliseconds",

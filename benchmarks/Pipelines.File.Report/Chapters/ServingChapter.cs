@@ -9,112 +9,104 @@ namespace FilePipelines.Benchmarks.Reporting;
 internal sealed class ServingChapter(Scale scale, string? repository) : ReportChapter
 {
     private const string Script = "benchmarks/serve.sh";
-
+    private const string Largest = "65536";
     private static readonly string[] s_programs = ["bash", "wrk", "curl"];
 
-    private string[] _served = [];
-    private string[] _uploaded = [];
+    // By the script's names. Its other ways explain these.
+    private static readonly Dictionary<string, string> s_ways = new()
+    {
+        ["plain"] = "Kestrel, UseStaticFiles",
+        ["kept"] = "FilePipelines",
+        ["nginx_sendfile"] = "nginx, sendfile",
+        ["nginx_read"] = "nginx, without",
+        ["nginx_cache"] = "nginx, sendfile, open_file_cache",
+        ["caddy"] = "caddy file-server",
+        ["copied"] = "Body.CopyToAsync(FileStream)",
+        ["saved"] = "SaveBodyAsync",
+        ["nginx"] = "nginx, PUT",
+    };
+
+    private string _served = string.Empty;
+    private string _uploaded = string.Empty;
+    private GridResult? _serving;
+    private GridResult? _uploads;
 
     internal override string Title => "Serving files";
-
     internal override double Weight => scale.IsQuick ? 33 : 127;
 
     internal override bool IsSupported
         => OperatingSystem.IsLinux() && repository is not null && Array.TrueForAll(s_programs, Programs.IsInstalled);
 
-    internal override IEnumerable<Headline> Headlines
-    {
-        get
-        {
-            (string Point, IReadOnlyList<(string Way, double Figure)> Ways)[] served = [.. Points(_served, 2, "64 KiB")];
-            (string Point, IReadOnlyList<(string Way, double Figure)> Ways)[] uploaded = [.. Points(_uploaded, 4, string.Empty)];
-            return
-            [
-                .. served.Length == 0 ? [] : (Headline[])[Headline.OfRates(
-                    "headline-serving", $"Serving files over HTTP, {served[^1].Point}", "requests a second", served)],
-                .. uploaded.Length == 0 ? [] : (Headline[])[Headline.OfTimes(
-                    "headline-uploads", "Receiving uploads", "CPU s of the server for a GiB", "Receiving uploads",
-                    uploaded[^1].Ways)],
-            ];
-        }
-    }
-
-    internal override IEnumerable<(string FileName, string Text)> DataFiles =>
+    internal override IEnumerable<Headline> Headlines =>
     [
-        ("serving.md", string.Join('\n', _served) + "\n"), ("uploads.md", string.Join('\n', _uploaded) + "\n"),
+        Headline.OfRate("headline-serving", "Serving files over HTTP, 64 KiB", "requests a second", _serving!),
+        Headline.OfPoint("headline-uploads", "Receiving uploads", "CPU s of the server for a GiB", _uploads!,
+            row => (row.Microseconds.Median, Figures.Number(row.Microseconds.Median))),
     ];
 
-    internal override async Task MeasureAsync(Allowance allowance)
+    internal override IEnumerable<GridResult> Others => [_serving!, _uploads!];
+
+    internal override IEnumerable<(string FileName, string Text)> DataFiles => [("serving.md", _served), ("uploads.md", _uploaded)];
+
+    internal override async Task MeasureAsync(TimeSpan time)
     {
-        string[] cases = scale.IsQuick ? ["1", "1", "65536"] : [$"{scale.MinSlowRounds}", "1", "1024", "16384", "65536"];
-        _served = await RunAsync(cases);
-        allowance.OnShare(0.8);
-        _uploaded = await RunAsync(scale.IsQuick ? ["uploads", "1", "64"] : ["uploads", $"{scale.MinRounds}", "256"]);
-        allowance.OnShare(1);
+        (_served, _serving) = await RunAsync("serving", "**Serving**: `sendfile(2)` copies nothing into a program.",
+            fields => 1e6 / fields[0], scale.IsQuick ? ["1", "1", Largest] : [$"{scale.MinSlowRounds}", "1", "1024", "16384", Largest]);
+        (_uploaded, _uploads) = await RunAsync("uploads", "**Uploads**: nginx reads a body with fewer calls.",
+            fields => fields[1], scale.IsQuick ? ["uploads", "1", "64"] : ["uploads", $"{scale.MinRounds}", "256"]);
     }
 
     internal override void Write(Page page)
     {
-        page.Paragraph($"What `{Script}` has measured from outside, in turns: servers on two cores, with their client beside them. "
+        page.Paragraph($"What `{Script}` has measured from outside: servers on two cores, with their client beside them. "
             + "Other sizes and columns are in [serving.md](serving.md) and [uploads.md](uploads.md).");
-        Quote(page, _served, columns: 5);
+        Quote(page, _served);
         page.Heading(3, "Uploads");
-        page.Paragraph("`SaveBodyAsync` gives the file its name when it is whole; the other two write under the name or beside it. "
-            + "nginx writes to a file of its own and renames it.");
-        Quote(page, _uploaded, columns: 5);
+        page.Paragraph("`SaveBodyAsync` gives the file its name when it is whole, as nginx does; the others write under the name or "
+            + "beside it.");
+        Quote(page, _uploaded);
     }
 
     // Without quartiles and further columns, which the files have.
-    private static void Quote(Page page, string[] lines, int columns)
+    private static void Quote(Page page, string text)
     {
-        string[][] table = [.. lines.Where(line => line.StartsWith('|'))
-            .Select(CellsOf).Where(cells => cells[0] is not ("1 KiB" or "16 KiB"))
-            .Select(cells => cells.Take(columns).Select(cell => cell.Split(" (")[0]).ToArray())];
-        if (table.Length > 2)
-        {
-            page.Table(table[0], table[2..], isText: true);
-        }
+        string[][] table = [.. text.Split('\n').Where(line => line.StartsWith('|'))
+            .Select(line => line.Trim('|', ' ').Split('|', StringSplitOptions.TrimEntries))
+            .Where(cells => cells[0] is not ("1 KiB" or "16 KiB"))
+            .Select(cells => cells.Take(5).Select(cell => cell.Split(" (")[0]).ToArray())];
+        page.Table(table[0], table[2..], texts: table[0].Length);
     }
 
-    private async Task<string[]> RunAsync(params string[] arguments)
+    // What the script prints, and the time of each round: "case way figure…", round by round.
+    private async Task<(string Text, GridResult Result)> RunAsync(
+        string key, string reason, Func<double[], double> timeOf, string[] arguments)
     {
+        using TemporaryFolder folder = new();
+        string results = folder.PathOf("results");
         ProcessStartInfo start = new("bash", [Script, .. arguments])
         {
             WorkingDirectory = repository,
             RedirectStandardOutput = true,
             RedirectStandardError = true,
+            Environment = { ["PIPELINES_FILE_RESULTS"] = results },
         };
         using Process process = Process.Start(start)!;
         Task<string> errors = process.StandardError.ReadToEndAsync();
         string output = await process.StandardOutput.ReadToEndAsync();
         await process.WaitForExitAsync();
-        return process.ExitCode == 0 ? output.TrimEnd().Split('\n')
-            : throw new InvalidOperationException($"{Script} ended with status {process.ExitCode}: {await errors}");
+        if (process.ExitCode != 0)
+        {
+            throw new InvalidOperationException($"{Script} ended with status {process.ExitCode}: {await errors}");
+        }
+
+        return (output.TrimEnd() + "\n", GridResult.Of(key, File.ReadLines(results).Select(line => line.Split(' '))
+            .Where(fields => s_ways.ContainsKey(fields[1])).GroupBy(fields => fields[0]).Select(point =>
+            {
+                (string Way, double[] Times)[] ways = [.. point.GroupBy(fields => fields[1]).OrderBy(
+                    way => Array.IndexOf([.. s_ways.Keys], way.Key)).Select(way => (s_ways[way.Key], way.Select(
+                        fields => timeOf([.. fields[2..].Select(field => double.Parse(field, CultureInfo.InvariantCulture))])).ToArray()))];
+                return (int.TryParse(point.Key, CultureInfo.InvariantCulture, out int size) ? SizeText.Of(size) : "256 MiB",
+                    (IReadOnlyList<Measured>)[.. ways.Select(way => new Measured(way.Way, way.Times, ways[0].Times, 0, 0))]);
+            }), reason));
     }
-
-    // The rows "file | server | …" by file, the chosen one last. Kestrel by itself, the same with this library, nginx and caddy count;
-    // the other rows explain them.
-    private static IEnumerable<(string Point, IReadOnlyList<(string Way, double Figure)> Ways)> Points(
-        string[] lines, int column, string last)
-        => lines.Where(line => line.StartsWith('|'))
-            .Select(CellsOf)
-            .Where(cells => cells.Length > column && WayOf(cells[1]) is not null
-                && double.TryParse(cells[column], NumberStyles.Number, CultureInfo.InvariantCulture, out _))
-            .GroupBy(cells => cells[0])
-            .Select(file => (
-                file.Key,
-                (IReadOnlyList<(string Way, double)>)[.. file.Select(
-                    cells => (WayOf(cells[1])!, double.Parse(cells[column], NumberStyles.Number, CultureInfo.InvariantCulture)))]))
-            .Where(point => point.Item2.Any(way => Origins.IsOwn(way.Way)) && point.Item2.Any(way => Origins.IsRival(way.Way)))
-            .OrderBy(point => point.Key == last);
-
-    private static string? WayOf(string server) => server switch
-    {
-        "Kestrel, UseStaticFiles" or "caddy file-server" or "SaveBodyAsync" or "Body.CopyToAsync(FileStream)" => server,
-        _ when server.EndsWith("with UseFilePipelines", StringComparison.Ordinal) => "FilePipelines",
-        _ when server.StartsWith("nginx", StringComparison.Ordinal) => server,
-        _ => null,
-    };
-
-    private static string[] CellsOf(string line) => line.Trim('|', ' ').Split('|', StringSplitOptions.TrimEntries);
 }

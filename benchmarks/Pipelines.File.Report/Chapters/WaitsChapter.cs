@@ -1,5 +1,4 @@
 using System.Globalization;
-using System.Text;
 
 namespace FilePipelines.Benchmarks.Reporting;
 
@@ -7,138 +6,93 @@ namespace FilePipelines.Benchmarks.Reporting;
 internal sealed class WaitsChapter(Scale scale) : ReportChapter
 {
     private const int TargetCount = 64;
-
-    private readonly List<(bool IsReads, int AtOnce, IReadOnlyList<(Load Load, Waits.Disturbance Others)> Ways)> _points = [];
+    private static readonly string[] s_kinds = [Waits.Reads, Waits.Flushes];
+    private readonly List<Load> _loads = [];
     private readonly List<(int Count, Spread Microseconds)> _fifos = [];
 
     internal override string Title => "What waits";
-
     internal override double Weight => scale.IsQuick ? 20 : 55;
-
     internal override bool IsSupported => PageCache.IsSupported;
 
     internal override IEnumerable<Headline> Headlines =>
     [
-        Rates(isReads: true, "headline-cold-reads", "Cold reads of 4 KiB, many at once", $"reads a second, {TargetCount} at once"),
-        Rates(isReads: false, "headline-flushes", "Durable flushes, many files at once", $"flushes a second, {TargetCount} at once"),
+        Headline.OfRate("headline-cold-reads", "Cold reads of 4 KiB, many at once", $"reads a second, {TargetCount} at once",
+            ResultOf(Waits.Reads)),
+        Headline.OfRate("headline-flushes", "Durable flushes, many files at once", $"flushes a second, {TargetCount} at once",
+            ResultOf(Waits.Flushes)),
     ];
 
-    internal override IEnumerable<(string FileName, string Text)> DataFiles
-    {
-        get
+    internal override IEnumerable<GridResult> Others => s_kinds.Select(ResultOf);
+
+    internal override IEnumerable<(string FileName, string Text)> DataFiles =>
+    [
+        ("waits.csv", string.Concat(_loads.Select(load =>
         {
-            StringBuilder csv = new("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,"
-                + "ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n");
-            foreach ((bool isReads, int atOnce, IReadOnlyList<(Load Load, Waits.Disturbance Others)> ways) in _points)
-            {
-                foreach ((Load load, Waits.Disturbance others) in ways)
-                {
-                    csv.Append(CultureInfo.InvariantCulture, $"{(isReads ? "read" : "flush")},{atOnce},{Figures.Quoted(load.Way)},"
-                        + $"{load.PerSecond.Median:0},{load.Ratio.LowerQuartile:0.000},{load.Ratio.Median:0.000},"
-                        + $"{load.Ratio.UpperQuartile:0.000},{load.Median / 1000:0.000},{load.NinetyNinth / 1000:0.000},"
-                        + $"{others.CpuMicroseconds:0.0},{others.Median:0.000},{others.NinetyNinth:0.000},{others.Longest:0.000},"
-                        + $"{others.PoolThreads}\n");
-                }
-            }
+            Spread ratio = load.Against(AtOnce(load.Kind, load.AtOnce)[0]);
+            return string.Create(CultureInfo.InvariantCulture, $"{load.Kind[..^(load.Kind == Waits.Reads ? 1 : 2)]},{load.AtOnce},"
+                + $"{Figures.Quoted(load.Way)},{load.PerSecond.Median:0},{ratio.LowerQuartile:0.000},{ratio.Median:0.000},"
+                + $"{ratio.UpperQuartile:0.000},{Load.At(load.Latencies, 0.5) / 1000:0.000},{Load.At(load.Latencies, 0.99) / 1000:0.000},"
+                + $"{load.CpuMicroseconds:0.0},{Load.At(load.Delays, 0.5):0.000},{Load.At(load.Delays, 0.99):0.000},"
+                + $"{load.Delays[^1]:0.000},{load.PoolThreads}\n");
+        }).Prepend("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,"
+            + "ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n"))),
+    ];
 
-            return [("waits.csv", csv.ToString())];
-        }
-    }
-
-    internal override async Task MeasureAsync(Allowance allowance)
+    internal override async Task MeasureAsync(TimeSpan time)
     {
-        int rounds = scale.MinRounds;
         IReadOnlyList<int> counts = scale.IsQuick ? [TargetCount] : Waits.Counts;
-        double steps = (2 * counts.Count) + IdleFifos.Counts.Count;
-        foreach (bool isReads in (bool[])[true, false])
+        foreach (string kind in s_kinds)
         {
             foreach (int count in counts)
             {
-                _points.Add((isReads, count, await Waits.MeasureAsync(isReads, count, rounds)));
-                allowance.OnShare(_points.Count / steps);
+                _loads.AddRange(await Waits.MeasureAsync(kind, count, scale.MinRounds));
             }
         }
 
-        foreach (int count in IdleFifos.Counts)
+        foreach (int count in Waits.FifoCounts)
         {
-            _fifos.Add((count, await IdleFifos.RunAsync(count)));
-            allowance.OnShare((_points.Count + _fifos.Count) / steps);
+            _fifos.Add((count, await Waits.WakeFifosAsync(count)));
         }
     }
 
     internal override void Write(Page page)
     {
-        page.Paragraph("Cold reads of 4 KiB at random places, and flushes of 512 B that are each on the device before the next one, "
-            + "many at once; beside them an unrelated work item, queued to the thread pool a millisecond after the one before was done. "
-            + "The measure is as many threads of one's own that block. This library makes such calls on threads of its own, and the thread "
-            + "pool stays free.");
-        WriteKind(page, isReads: true);
-        WriteKind(page, isReads: false);
-
-        (Load reads, Waits.Disturbance besideReads) = AtTarget(isReads: true);
-        (Load flushes, Waits.Disturbance besideFlushes) = AtTarget(isReads: false);
-        double wakeUps = _fifos[^1].Microseconds.Median / _fifos[0].Microseconds.Median;
-        page.Paragraph($"Targets, with {TargetCount} at once:");
+        page.Paragraph("Cold reads of 4 KiB at random places, and flushes of 512 B to a file each that are on the device before the next "
+            + "one, many at once; beside them an unrelated work item, queued to the thread pool a millisecond after the one before. "
+            + "The measure is as many threads of one's own that block. Other numbers at once are in [waits.csv](waits.csv).");
         page.Table(
-            ["figure", "target", "this run", "result"],
+            [$"{TargetCount} at once", "way", "a second", "against threads", "p99, ms", "work item, p50, ms", "work item, p99, ms"],
+            s_kinds.SelectMany(kind => AtOnce(kind, TargetCount)).Select(load => (IReadOnlyList<string>)
             [
-                AtLeast("durable flushes against threads of one's own", 0.85, flushes.Ratio.Median),
-                AtLeast("cold reads against threads of one's own", 0.9, reads.Ratio.Median),
-                AtMost("unrelated work item, p50, reads", 0.2, besideReads.Median, " ms"),
-                AtMost("unrelated work item, p99, reads", 2, besideReads.NinetyNinth, " ms"),
-                AtMost("unrelated work item, p50, flushes", 0.2, besideFlushes.Median, " ms"),
-                AtMost("unrelated work item, p99, flushes", 2, besideFlushes.NinetyNinth, " ms"),
-                AtMost($"waking one of {Figures.Count(_fifos[^1].Count)} idle FIFOs against one of {_fifos[0].Count}: "
-                    + $"{Figures.Number(_fifos[^1].Microseconds.Median)} and {Figures.Number(_fifos[0].Microseconds.Median)} "
-                    + "µs", 1.5, wakeUps, string.Empty),
-            ],
-            isText: true);
+                load.Kind == Waits.Reads ? "cold reads" : "durable flushes",
+                Figures.Emphasised(load.Way),
+                Figures.Count(load.PerSecond.Median),
+                Figures.Emphasised(load.Way, Figures.Number(load.Against(AtOnce(load.Kind, TargetCount)[0]).Median)),
+                Figures.Number(Load.At(load.Latencies, 0.99) / 1000),
+                Figures.Number(Load.At(load.Delays, 0.5)),
+                Figures.Number(Load.At(load.Delays, 0.99)),
+            ]), texts: 2);
+        (Load reads, Load flushes) = (AtOnce(Waits.Reads, TargetCount)[^1], AtOnce(Waits.Flushes, TargetCount)[^1]);
+        page.Paragraph($"Waking one of {Figures.Count(_fifos[^1].Count)} idle FIFOs takes {Figures.Number(_fifos[^1].Microseconds.Median)} "
+            + $"µs, and one of {_fifos[0].Count} {Figures.Number(_fifos[0].Microseconds.Median)} µs.");
+        page.Table(
+            ["target", "result"],
+            [
+                Target("durable flushes at least 0.85 of threads", flushes.Against(AtOnce(Waits.Flushes, TargetCount)[0]).Median >= 0.85),
+                Target("cold reads at least 0.9 of threads", reads.Against(AtOnce(Waits.Reads, TargetCount)[0]).Median >= 0.9),
+                Target("work item at most 0.2 ms (p50) and 2 ms (p99), reads", IsQuiet(reads)),
+                Target("the same, flushes", IsQuiet(flushes)),
+                Target("a FIFO of many at most 1.5 of one of few", _fifos[^1].Microseconds.Median <= 1.5 * _fifos[0].Microseconds.Median),
+            ], texts: 2);
 
-        (Load Load, Waits.Disturbance Others) AtTarget(bool isReads)
-            => _points.Single(point => point.IsReads == isReads && point.AtOnce == TargetCount).Ways[^1];
-
-        static IReadOnlyList<string> AtLeast(string what, double bar, double figure) =>
-        [
-            what, $"at least {bar.ToString(CultureInfo.InvariantCulture)}", Figures.Number(figure),
-            figure >= bar ? "met" : "**missed**",
-        ];
-
-        static IReadOnlyList<string> AtMost(string what, double bar, double figure, string unit) =>
-        [
-            what, $"at most {bar.ToString(CultureInfo.InvariantCulture)}{unit}", Figures.Number(figure),
-            figure <= bar ? "met" : "**missed**",
-        ];
+        static IReadOnlyList<string> Target(string what, bool isMet) => [what, isMet ? "met" : "**missed**"];
+        static bool IsQuiet(Load load) => Load.At(load.Delays, 0.5) <= 0.2 && Load.At(load.Delays, 0.99) <= 2;
     }
 
-    private Headline Rates(bool isReads, string key, string question, string unit)
-        => Headline.OfRates(
-            key,
-            question,
-            unit,
-            [
-                .. _points
-                    .Where(point => point.IsReads == isReads)
-                    .OrderBy(point => point.AtOnce == TargetCount)
-                    .Select(point => ($"{point.AtOnce} at once",
-                        (IReadOnlyList<(string, double)>)[.. point.Ways.Select(way => (way.Load.Way, way.Load.PerSecond.Median))])),
-            ]);
+    private Load[] AtOnce(string kind, int count) => [.. _loads.Where(load => load.Kind == kind && load.AtOnce == count)];
 
-    private void WriteKind(Page page, bool isReads)
-    {
-        (bool IsReads, int AtOnce, IReadOnlyList<(Load Load, Waits.Disturbance Others)> Ways)[] points = [.. _points.Where(
-            point => point.IsReads == isReads)];
-        string what = isReads ? "Cold reads of 4 KiB" : "Durable flushes of 512 B";
-        page.Paragraph($"**{what}**; other numbers at once are in [waits.csv](waits.csv).");
-        page.Table(
-            ["at once", "way", "a second", "against threads", "p99, ms", "work item, p99, ms"],
-            points.Where(point => point.AtOnce == TargetCount).SelectMany(point => point.Ways.Select(way => (IReadOnlyList<string>)
-            [
-                point.AtOnce.ToString(CultureInfo.InvariantCulture),
-                Figures.Emphasised(way.Load.Way),
-                Figures.Count(way.Load.PerSecond.Median),
-                Figures.Emphasised(way.Load.Way, Figures.Number(way.Load.Ratio.Median)),
-                Figures.Number(way.Load.NinetyNinth / 1000),
-                Figures.Number(way.Others.NinetyNinth),
-            ])), texts: 2);
-    }
+    // The target's number comes last.
+    private GridResult ResultOf(string kind) => GridResult.OfLoads(kind == Waits.Reads ? "cold reads" : "durable flushes, many files",
+        "at once", _loads.Where(load => load.Kind == kind).OrderBy(load => load.AtOnce == TargetCount),
+        "**Many at once**: a thread of one's own needs no hand-over, and blocks.");
 }

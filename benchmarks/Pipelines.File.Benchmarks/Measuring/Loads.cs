@@ -1,0 +1,152 @@
+using System.Diagnostics;
+
+namespace FilePipelines.Benchmarks;
+
+/// <summary>A way that many callers use at once, each of which waits for its own operation.</summary>
+/// <param name="name">What it is called in tables.</param>
+/// <param name="kind">Ways of different kinds are not compared.</param>
+/// <param name="blocks">It blocks its caller, which is a thread of its own then; else a task of the pool.</param>
+internal abstract class LoadWay(string name, string kind, bool blocks) : IAsyncDisposable
+{
+    internal string Name { get; } = name;
+    internal string Kind { get; } = kind;
+    internal bool Blocks { get; } = blocks;
+
+    internal abstract ValueTask OpenAsync(string path, int callers);
+
+    /// <summary>Before each round, not measured.</summary>
+    internal virtual ValueTask BeginRoundAsync() => default;
+
+    /// <summary>After each round: nothing of it goes on beside the other ways.</summary>
+    internal virtual ValueTask EndRoundAsync() => default;
+
+    /// <summary>Done when the bytes are here, or on the device. Called by one caller at a time for each number.</summary>
+    internal abstract ValueTask OperateAsync(int caller);
+
+    public abstract ValueTask DisposeAsync();
+}
+
+/// <summary>What came of one of them.</summary>
+/// <param name="Way">Its name.</param>
+/// <param name="Kind">The way's.</param>
+/// <param name="AtOnce">How many callers.</param>
+/// <param name="Rates">Operations a second, in each round.</param>
+/// <param name="CpuMicroseconds">Of the whole process, for one operation.</param>
+/// <param name="Latencies">Microseconds of each operation, in ascending order.</param>
+/// <param name="Delays">Milliseconds that unrelated work items waited, in ascending order, where that was measured.</param>
+/// <param name="PoolThreads">The most threads that the thread pool had then.</param>
+internal sealed record Load(string Way, string Kind, int AtOnce, IReadOnlyList<double> Rates, double CpuMicroseconds,
+    IReadOnlyList<double> Latencies, IReadOnlyList<double> Delays, int PoolThreads)
+{
+    internal Spread PerSecond => Spread.Of(Rates);
+
+    /// <summary>Its operations a second against another's of the same round.</summary>
+    internal Spread Against(Load other) => Spread.Of(Rates.Zip(other.Rates, static (own, others) => own / others));
+
+    /// <summary>The same as the time of one operation.</summary>
+    internal Measured ToMeasured(Load first)
+        => new(Way, [.. Rates.Select(static rate => 1e6 / rate)], [.. first.Rates.Select(static rate => 1e6 / rate)], CpuMicroseconds, 0);
+
+    internal static double At(IReadOnlyList<double> sorted, double fraction) => sorted[(int)((sorted.Count - 1) * fraction)];
+}
+
+/// <summary>Measures such ways round by round, each beginning with another one.</summary>
+internal static class Loads
+{
+    // The first ones compile.
+    private const int WarmUpRounds = 2;
+
+    private sealed record Round(double PerSecond, double CpuMicroseconds, IEnumerable<double> Latencies, IReadOnlyList<double> Delays,
+        int PoolThreads);
+
+    /// <param name="ways">What is measured; disposed in the end.</param>
+    /// <param name="atOnce">How many callers.</param>
+    /// <param name="rounds">How many are counted.</param>
+    /// <param name="goesOn">Whether a caller goes on after so many operations and so long a time.</param>
+    /// <param name="isProbed">Whether unrelated work items are queued meanwhile.</param>
+    internal static async Task<IReadOnlyList<Load>> MeasureAsync(IReadOnlyList<LoadWay> ways, int atOnce, int rounds,
+        Func<int, TimeSpan, bool> goesOn, bool isProbed = false)
+    {
+        using TemporaryFolder folder = new();
+        List<Round>[] measured = [.. ways.Select(_ => new List<Round>())];
+        try
+        {
+            for (int i = 0; i < ways.Count; i++)
+            {
+                await ways[i].OpenAsync(folder.PathOf($"way-{i}"), atOnce);
+            }
+
+            for (int round = 0; round < WarmUpRounds + rounds; round++)
+            {
+                for (int i = 0; i < ways.Count; i++)
+                {
+                    int index = (round + i) % ways.Count;
+                    await ways[index].BeginRoundAsync();
+                    Round result = await RunAsync(ways[index], atOnce, goesOn, isProbed);
+                    await ways[index].EndRoundAsync();
+                    if (round >= WarmUpRounds)
+                    {
+                        measured[index].Add(result);
+                    }
+                }
+            }
+        }
+        finally
+        {
+            foreach (LoadWay way in ways)
+            {
+                await way.DisposeAsync();
+            }
+        }
+
+        return [.. ways.Zip(measured, (way, all) => new Load(
+            way.Name, way.Kind, atOnce, [.. all.Select(round => round.PerSecond)],
+            Spread.Of(all.Select(round => round.CpuMicroseconds)).Median,
+            [.. all.SelectMany(round => round.Latencies).Order()], [.. all.SelectMany(round => round.Delays).Order()],
+            all.Max(round => round.PoolThreads)))];
+    }
+
+    private static async Task<Round> RunAsync(LoadWay way, int callers, Func<int, TimeSpan, bool> goesOn, bool isProbed)
+    {
+        using ThreadPoolProbe? probe = isProbed ? new() : null;
+        TaskCompletionSource start = new(TaskCreationOptions.RunContinuationsAsynchronously);
+        long begin = 0;
+        Task<List<double>>[] running = [.. Enumerable.Range(0, callers).Select(caller => way.Blocks
+            ? Task.Factory.StartNew(
+                () =>
+                {
+                    start.Task.Wait();
+                    return WorkAsync(caller).GetAwaiter().GetResult();
+                },
+                CancellationToken.None, TaskCreationOptions.LongRunning, TaskScheduler.Default)
+            : Task.Run(async () =>
+            {
+                await start.Task;
+                return await WorkAsync(caller);
+            }))];
+        TimeSpan cpu = Environment.CpuUsage.TotalTime;
+        begin = Stopwatch.GetTimestamp();
+        start.SetResult();
+        List<double>[] latencies = await Task.WhenAll(running);
+        double seconds = Stopwatch.GetElapsedTime(begin).TotalSeconds;
+        cpu = Environment.CpuUsage.TotalTime - cpu;
+        int operations = latencies.Sum(mine => mine.Count);
+        return new Round(operations / seconds, cpu.TotalMicroseconds / operations, latencies.SelectMany(mine => mine),
+            probe?.Stop() ?? [], probe?.MostPoolThreads ?? 0);
+
+        // Once at least, also where the caller starts late.
+        async Task<List<double>> WorkAsync(int caller)
+        {
+            List<double> mine = [];
+            do
+            {
+                long at = Stopwatch.GetTimestamp();
+                await way.OperateAsync(caller);
+                mine.Add(Stopwatch.GetElapsedTime(at).TotalMicroseconds);
+            }
+            while (goesOn(mine.Count, Stopwatch.GetElapsedTime(begin)));
+
+            return mine;
+        }
+    }
+}
