@@ -13,17 +13,13 @@ namespace FilePipelines.AspNetCore.Tests;
 /// </summary>
 [Collection(nameof(AloneCollection))]
 [Trait("Category", StressTime.Category)]
-public sealed class ChangingFilesTests : IDisposable
+public sealed class ChangingFilesTests : InARoot
 {
     private const int WordSize = 8;
     private const int StandardSize = 200_000;
     private const int LeastWholes = 10;
 
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private int _version;
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
 
     [Theory]
     [InlineData(512, 10.0)]
@@ -204,6 +200,4 @@ public sealed class ChangingFilesTests : IDisposable
     }
 
     private void Write(string name, int size) => File.WriteAllBytes(PathOf(name), Content(size));
-
-    private string PathOf(string name) => Path.Combine(_root, name);
 }

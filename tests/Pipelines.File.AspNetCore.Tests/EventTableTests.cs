@@ -17,19 +17,13 @@ namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The table of docs/events.md with the status, the counter and the log of every event: each row is made to happen.</summary>
 [Collection(nameof(AloneCollection))]
-public sealed class EventTableTests : IAsyncLifetime
+public sealed class EventTableTests : InARoot
 {
     private static readonly bool[] s_versions = [false, true];
 
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private readonly CancellationTokenSource _cancel = new();
     private readonly TaskCompletionSource _isThere = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private Func<HttpRequest, SaveBodyOptions> _options = _ => new SaveBodyOptions();
-    private FileServer _server = null!;
-    private HttpClient _client = null!;
-
-    public ValueTask InitializeAsync() => ValueTask.CompletedTask;
 
     private async Task StartAsync(bool isHttp2)
     {
@@ -45,7 +39,7 @@ public sealed class EventTableTests : IAsyncLifetime
                 app.MapPut("/save/{name}", async (string name, HttpContext context) =>
                 {
                     _isThere.TrySetResult();
-                    await context.Request.SaveBodyAsync(PathOf(name), _options(context.Request), _cancel.Token);
+                    await context.Request.SaveBodyAsync(PathOf(Uri.UnescapeDataString(name)), _options(context.Request), _cancel.Token);
                 });
                 app.MapPut("/read-before", async (HttpRequest request) =>
                 {
@@ -70,12 +64,10 @@ public sealed class EventTableTests : IAsyncLifetime
         _client.DefaultVersionPolicy = HttpVersionPolicy.RequestVersionExact;
     }
 
-    public async ValueTask DisposeAsync()
+    public override async ValueTask DisposeAsync()
     {
-        _client.Dispose();
-        await _server.DisposeAsync();
+        await base.DisposeAsync();
         _cancel.Dispose();
-        Directory.Delete(_root, recursive: true);
     }
 
     public static TheoryData<bool, string, string, string, string> Rows()
@@ -309,8 +301,6 @@ public sealed class EventTableTests : IAsyncLifetime
         await body.ReadExactlyAsync(new byte[1000], _stop);
         return body;
     }
-
-    private string PathOf(string name) => Path.Combine(_root, Uri.UnescapeDataString(name));
 
     private sealed class Forged : IAntiforgeryValidationFeature
     {

@@ -17,11 +17,8 @@ namespace FilePipelines.AspNetCore.Tests;
 /// </summary>
 [Collection(nameof(AloneCollection))]
 [SupportedOSPlatform("linux")]
-public sealed class OpenFilesTests : IDisposable
+public sealed class OpenFilesTests : InARoot
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public OpenFilesTests()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there files are kept open.");
@@ -31,8 +28,6 @@ public sealed class OpenFilesTests : IDisposable
             Pipelines.File.IO.LocalFileSystems.Hold(Pipelines.File.IO.FileProperties.Of(any, null)),
             "The temporary folder lies on a file system that is not known to be local.");
     }
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
 
     [Theory]
     [InlineData("f.txt")]
@@ -565,8 +560,6 @@ public sealed class OpenFilesTests : IDisposable
 
     private Task<FileServer> StartAsync(FilePipelinesOptions? options = null)
         => FileServer.StartAsync(_root, withPipelines: true, options: options);
-
-    private string PathOf(string name) => Path.Combine(_root, name);
 
     private byte[] Add(string name, int size) => Add(name, FileTree.Content(size));
 

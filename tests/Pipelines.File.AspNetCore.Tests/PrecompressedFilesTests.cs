@@ -14,16 +14,12 @@ namespace FilePipelines.AspNetCore.Tests;
 /// Compressed variants beside a file: who gets which, and that each is answered as a file of its own. Each request is made several times
 /// over, because answers are remembered.
 /// </summary>
-public sealed class PrecompressedFilesTests : IDisposable
+public sealed class PrecompressedFilesTests : InARoot
 {
     private const int Times = 4;
 
     private static readonly DateTime s_written = new(2026, 1, 2, 3, 4, 5, DateTimeKind.Utc);
     private static readonly string[] s_encodings = ["", "br", "gzip"];
-
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
 
     [Theory]
     [InlineData(null, "")]
@@ -359,8 +355,6 @@ public sealed class PrecompressedFilesTests : IDisposable
         Add("app.js.br", Compress(content, stream => new BrotliStream(stream, CompressionLevel.Optimal)), s_written);
         Add("app.js.gz", Compress(content, stream => new GZipStream(stream, CompressionLevel.Optimal)), s_written);
     }
-
-    private string PathOf(string name) => Path.Combine(_root, name);
 
     private string Add(string name, byte[] content, DateTime written)
     {

@@ -10,18 +10,13 @@ namespace FilePipelines.AspNetCore.Tests;
 /// </summary>
 [Collection(nameof(AloneCollection))]
 [Trait("Category", StressTime.Category)]
-public sealed class RateTests : IDisposable
+public sealed class RateTests : InARoot
 {
     private const int Size = 16 * 1024 * 1024;
 
     private static readonly bool[] s_withoutAndWith = [false, true];
 
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     public RateTests() => File.WriteAllBytes(Path.Combine(_root, "f.txt"), FileTree.Content(Size));
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
 
     [Fact]
     public async Task Get_ClientThatPauses_IsServedAsWithoutTheLibrary()

@@ -17,18 +17,15 @@ namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The files of a form, each of which becomes a file whole or not at all.</summary>
 [Collection(nameof(AloneCollection))]
-public sealed class SectionTests : IAsyncLifetime
+public sealed class SectionTests : InARoot
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-    private FileServer _server = null!;
     private SaveBodyOptions? _options;
     private long? _readerLimit;
     private long? _requestLimit;
     private volatile string? _answer;
     private volatile bool _isReadingSection;
 
-    public async ValueTask InitializeAsync()
+    public override async ValueTask InitializeAsync()
         => _server = await FileServer.StartAsync(_root, withPipelines: true, after: app => app.MapPost("/form", async context =>
         {
             context.Features.GetRequiredFeature<IHttpMaxRequestBodySizeFeature>().MaxRequestBodySize = _requestLimit;
@@ -53,12 +50,6 @@ public sealed class SectionTests : IAsyncLifetime
             _answer = answer.ToString();
             await context.Response.WriteAsync(_answer);
         }));
-
-    public async ValueTask DisposeAsync()
-    {
-        await _server.DisposeAsync();
-        Directory.Delete(_root, recursive: true);
-    }
 
     [Theory]
     [InlineData(0)]
@@ -183,28 +174,15 @@ public sealed class SectionTests : IAsyncLifetime
     public async Task SaveSectionAsync_CutAnywhere_IsWholeOrNotThere()
     {
         byte[] form = "--boundary\r\n\r\nabc\r\n--boundary--\r\n"u8.ToArray();
-        StringBuilder log = new();
         for (int length = 0; length <= form.Length; length++)
         {
             File.Delete(PathOf("f"));
             MultipartReader reader = new("boundary", new PieceStream(form[..length], 3), bufferSize: 128);
-            string what;
-            try
-            {
-                MultipartSection? section = await reader.ReadNextSectionAsync(_stop);
-                what = section is null ? "null"
-                    : (await section.SaveSectionAsync(PathOf("f"), cancellationToken: _stop)).Length.ToString(CultureInfo.InvariantCulture);
-            }
-            catch (Exception e)
-            {
-                what = $"{e.GetType().Name} {e.Message}";
-            }
-
-            log.Append(CultureInfo.InvariantCulture,
-                $"{length}: {what}; {(File.Exists(PathOf("f")) ? File.ReadAllText(PathOf("f")) : "-")}\n");
-            Assert.True(!File.Exists(PathOf("f")) || File.ReadAllText(PathOf("f")) == "abc", log.ToString());
+            Exception? error = await Record.ExceptionAsync(
+                async () => await (await reader.ReadNextSectionAsync(_stop))!.SaveSectionAsync(PathOf("f"), cancellationToken: _stop));
+            Assert.True(!File.Exists(PathOf("f")) || File.ReadAllText(PathOf("f")) == "abc", $"{length} bytes: {error}");
+            Assert.True(File.Exists(PathOf("f")) || error is not null, $"{length} bytes");
         }
-
     }
 
     [Fact]
@@ -321,13 +299,6 @@ public sealed class SectionTests : IAsyncLifetime
         using HttpResponseMessage response = await client.PostAsync("form", form, _stop);
         return await response.Content.ReadAsStringAsync(_stop);
     }
-
-    private string PathOf(string name) => Path.Combine(_root, name);
-
-    private void AssertFiles(params string[] names)
-        => Assert.Equal(
-            names.Order(StringComparer.Ordinal), Directory.EnumerateFiles(_root, "*", new EnumerationOptions { AttributesToSkip = 0 })
-                .Select(path => Path.GetFileName(path)).Order(StringComparer.Ordinal));
 
     private sealed class PieceStream(byte[] content, int piece) : MemoryStream(content)
     {

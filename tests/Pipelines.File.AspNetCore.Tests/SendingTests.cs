@@ -16,16 +16,11 @@ namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>What happens to a file, a client and the process while files are sent.</summary>
 [Collection(nameof(AloneCollection))]
-public sealed class SendingTests : IDisposable
+public sealed class SendingTests : InARoot
 {
     private const int Large = 64 * 1024 * 1024;
 
     private static readonly FilePipelinesOptions s_letsGoSoon = new() { OpenFileIdleTime = TimeSpan.FromMilliseconds(100) };
-
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
 
     [Fact]
     public async Task Get_FilesAndTheirSegments_AreCounted()
@@ -462,8 +457,6 @@ public sealed class SendingTests : IDisposable
 
         return stream;
     }
-
-    private string PathOf(string name) => Path.Combine(_root, name);
 
     private byte[] Add(string name, int size)
     {

@@ -16,15 +16,11 @@ namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>What an upload is refused for, before its body, after it, and in the moment in which it takes its name.</summary>
 [Collection(nameof(AloneCollection))]
-public sealed class UploadChecksTests : IAsyncLifetime
+public sealed class UploadChecksTests : InARoot
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private Func<HttpRequest, SaveBodyOptions> _options = _ => new SaveBodyOptions();
-    private FileServer _server = null!;
-    private HttpClient _client = null!;
 
-    public async ValueTask InitializeAsync()
+    public override async ValueTask InitializeAsync()
     {
         _server = await FileServer.StartAsync(_root, withPipelines: true, after: app =>
         {
@@ -43,13 +39,6 @@ public sealed class UploadChecksTests : IAsyncLifetime
             });
         });
         _client = _server.CreateClient(HttpVersion.Version11);
-    }
-
-    public async ValueTask DisposeAsync()
-    {
-        _client.Dispose();
-        await _server.DisposeAsync();
-        Directory.Delete(_root, recursive: true);
     }
 
     [Theory]
@@ -294,8 +283,6 @@ public sealed class UploadChecksTests : IAsyncLifetime
         using HttpResponseMessage response = await _client.PostAsync("form/" + name, form, _stop);
         return response.StatusCode;
     }
-
-    private string PathOf(string name) => Path.Combine(_root, name);
 
     private sealed class Reports(Action<long> report) : IProgress<long>
     {

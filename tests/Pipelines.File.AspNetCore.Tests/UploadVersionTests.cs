@@ -7,15 +7,11 @@ using Pipelines.File.AspNetCore;
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The versions of a file that uploads replace: their times, their entity tags, and who replaces which.</summary>
-public sealed class UploadVersionTests : IAsyncLifetime
+public sealed class UploadVersionTests : InARoot
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private SaveBodyOptions _options = new();
-    private FileServer _server = null!;
-    private HttpClient _client = null!;
 
-    public async ValueTask InitializeAsync()
+    public override async ValueTask InitializeAsync()
     {
         Directory.CreateDirectory(PathOf("folder"));
         _server = await FileServer.StartAsync(_root, withPipelines: true, after: app =>
@@ -34,13 +30,6 @@ public sealed class UploadVersionTests : IAsyncLifetime
                 context.Response.StatusCode = saved.Replaced ? StatusCodes.Status204NoContent : StatusCodes.Status201Created;
             }));
         _client = _server.CreateClient(HttpVersion.Version11);
-    }
-
-    public async ValueTask DisposeAsync()
-    {
-        _client.Dispose();
-        await _server.DisposeAsync();
-        Directory.Delete(_root, recursive: true);
     }
 
     [Theory]
@@ -190,6 +179,4 @@ public sealed class UploadVersionTests : IAsyncLifetime
         using HttpResponseMessage response = await _client.GetAsync(name, _stop);
         return response.Headers.ETag!.ToString();
     }
-
-    private string PathOf(string name) => Path.Combine(_root, name);
 }

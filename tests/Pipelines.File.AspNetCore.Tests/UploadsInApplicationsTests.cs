@@ -17,13 +17,8 @@ namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>Uploads in applications whose own parts read the body, or check it: controllers, antiforgery, decompression.</summary>
 [Collection(nameof(AloneCollection))]
-public sealed class UploadsInApplicationsTests : IDisposable
+public sealed class UploadsInApplicationsTests : InARoot
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
-
     [Theory]
     [InlineData("without", "application/x-www-form-urlencoded", false)]
     [InlineData("with", "application/x-www-form-urlencoded", true)]

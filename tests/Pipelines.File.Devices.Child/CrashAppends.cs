@@ -22,7 +22,7 @@ internal sealed class CrashAppends(string folder, ExpectedState state) : ICrashF
     private long _end;
     private long _next;
 
-    public async Task CheckAsync(bool isLast)
+    public async Task CheckAsync()
     {
         if (!File.Exists(_path) && state.LastBegun(FirstSubject) >= 0)
         {

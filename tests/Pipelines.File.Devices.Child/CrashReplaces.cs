@@ -9,7 +9,7 @@ internal sealed class CrashReplaces(string folder, ExpectedState state) : ICrash
 
     private readonly VersionedFiles _files = new(Path.Combine(folder, "replaced"), "replace", Files, state, VersionOf);
 
-    public Task CheckAsync(bool isLast)
+    public Task CheckAsync()
     {
         _files.Check();
         return Task.CompletedTask;

@@ -2,7 +2,7 @@ using System.Globalization;
 using FilePipelines.Devices.Child;
 
 // crash FOLDER SEED   checks what earlier runs have left in the folder, says "checked", and goes on until it is killed
-// check FOLDER        checks it, and that the follower catches up
+// check FOLDER        checks it
 // sweep FOLDER        has its system calls answered by the parent, and performs the operations that it reads from standard input
 // Exit status: 0 as asked, 4 something is wrong (said on stderr).
 try

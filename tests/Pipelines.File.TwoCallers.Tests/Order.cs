@@ -26,7 +26,7 @@ internal abstract class Order : IDisposable
         Choices = choices;
         _maxEvents = maxEvents;
         Backend = new ScriptedBackend(this, canSeek);
-        Pool = hasCallersPool ? new CheckedPool { BeforeRent = BeforeRent } : null;
+        Pool = hasCallersPool ? new HostilePool { OnCall = OnPoolCall } : null;
     }
 
     /// <summary>The order that runs, for the message of a process that dies of it.</summary>
@@ -365,8 +365,13 @@ internal abstract class Order : IDisposable
         Second();
     }
 
-    private void BeforeRent()
+    private void OnPoolCall(CheckedPool.Part part)
     {
+        if (part != CheckedPool.Part.Rent)
+        {
+            return;
+        }
+
         SettleOthers();
         if (!_isScripted)
         {

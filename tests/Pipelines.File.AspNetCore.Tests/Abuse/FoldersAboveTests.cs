@@ -4,13 +4,9 @@ namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>The folders above that of uploads or of a cache, made where nothing takes rights away: with umask 0.</summary>
 [Collection(nameof(AloneCollection))]
-public sealed partial class FoldersAboveTests : IDisposable
+public sealed partial class FoldersAboveTests : InARoot
 {
     private const UnixFileMode Own = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute;
-
-    private readonly string _root = Directory.CreateTempSubdirectory("above-").FullName;
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
 
     [Theory]
     [InlineData("")]

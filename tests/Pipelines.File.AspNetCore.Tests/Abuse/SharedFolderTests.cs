@@ -4,13 +4,9 @@ using Pipelines.File.AspNetCore;
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>Folders that others may write to.</summary>
-public sealed partial class SharedFolderTests : IDisposable
+public sealed partial class SharedFolderTests : InARoot
 {
     private const uint Nobody = 65534;
-
-    private readonly string _root = Directory.CreateTempSubdirectory("shared-").FullName;
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
 
     [Theory]
     [InlineData(0x1C0, null)] // 0700

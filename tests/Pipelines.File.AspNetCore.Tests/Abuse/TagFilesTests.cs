@@ -7,17 +7,13 @@ using Pipelines.File.AspNetCore;
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>What the folder of a cache gathers, and what others put there: it stays bounded, and a look through it ends nothing.</summary>
-public sealed class TagFilesTests : IDisposable
+public sealed class TagFilesTests : InARoot
 {
     private const long Size = 1024 * 1024;
 
-    private readonly string _root = Directory.CreateTempSubdirectory("tags-").FullName;
     private readonly ManualTime _time = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     private string Folder => Path.Combine(_root, "cache");
-
-    public void Dispose() => Directory.Delete(_root, recursive: true);
 
     [Fact]
     public async Task Tags_ThatWereRemoved_TakeABoundedPart_AndNoEntryComesBack()

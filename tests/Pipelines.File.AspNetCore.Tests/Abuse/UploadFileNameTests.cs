@@ -6,17 +6,8 @@ using Pipelines.File.AspNetCore;
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>What is planted under a name, or beside it, before an upload takes the name.</summary>
-public sealed class UploadFileNameTests : IAsyncDisposable
+public sealed class UploadFileNameTests : InARoot
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("planted-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public ValueTask DisposeAsync()
-    {
-        Directory.Delete(_root, recursive: true);
-        return ValueTask.CompletedTask;
-    }
-
     [Theory]
     [InlineData("@300000000000")]
     [InlineData("@-60000000000")]

@@ -13,7 +13,6 @@ namespace FilePipelines.AspNetCore.Tests.Abuse;
 public sealed class UploadFloodTests : Resumable.UploadsInAFolder
 {
     private readonly ManualTime _time = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     [Theory]
     [InlineData("0")]

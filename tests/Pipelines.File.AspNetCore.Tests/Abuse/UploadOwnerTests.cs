@@ -13,7 +13,6 @@ public sealed class UploadOwnerTests : Resumable.UploadsInAFolder
 {
     private static readonly (string, string) s_one = ("X-User", "one");
     private static readonly (string, string) s_two = ("X-User", "two");
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     [Fact]
     public async Task Upload_IsThatOfItsOwnerOnly()

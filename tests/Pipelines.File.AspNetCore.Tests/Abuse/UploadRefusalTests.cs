@@ -11,24 +11,13 @@ using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestExceptio
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>What any client can cause: it is answered as a problem, costs one line of a log, and nobody else their connection.</summary>
-public sealed class UploadRefusalTests : IAsyncLifetime
+public sealed class UploadRefusalTests : InARoot
 {
-    private readonly string _root = Directory.CreateTempSubdirectory("refusals-").FullName;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private readonly TaskCompletionSource _isHeld = new(TaskCreationOptions.RunContinuationsAsynchronously);
     private SaveBodyOptions _options = new();
     private Exception? _thrown;
-    private FileServer _server = null!;
-    private HttpClient _client = null!;
 
-    public ValueTask InitializeAsync() => new(StartAsync());
-
-    public async ValueTask DisposeAsync()
-    {
-        _client.Dispose();
-        await _server.DisposeAsync();
-        Directory.Delete(_root, recursive: true);
-    }
+    public override ValueTask InitializeAsync() => new(StartAsync());
 
     public static TheoryData<string, int, string> Refusals() => new()
     {

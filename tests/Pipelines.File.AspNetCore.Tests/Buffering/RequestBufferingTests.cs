@@ -17,15 +17,12 @@ using Pipelines.File;
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>A body that is buffered is read more than once: what works behind EnableBuffering works behind this.</summary>
-public sealed class RequestBufferingTests : IAsyncLifetime
+public sealed class RequestBufferingTests : InARoot
 {
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-    private readonly HttpClient _client = new();
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
     private readonly TaskCompletionSource<Exception> _left = new();
     private WebApplication _app = null!;
 
-    public async ValueTask InitializeAsync()
+    public override async ValueTask InitializeAsync()
     {
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { EnvironmentName = "Production" });
         builder.Logging.ClearProviders();
@@ -89,13 +86,12 @@ public sealed class RequestBufferingTests : IAsyncLifetime
             return length + await LengthAsync(request.BodyReader);
         });
         await _app.StartAsync(_stop);
-        _client.BaseAddress = new Uri(_app.Urls.First());
+        _client = new HttpClient { BaseAddress = new Uri(_app.Urls.First()) };
     }
 
-    public async ValueTask DisposeAsync()
+    public override async ValueTask DisposeAsync()
     {
-        _client.Dispose();
-        Directory.Delete(_root, recursive: true);
+        await base.DisposeAsync();
         await _app.DisposeAsync();
     }
 

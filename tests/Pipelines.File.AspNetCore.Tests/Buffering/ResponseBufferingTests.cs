@@ -11,14 +11,11 @@ using Pipelines.File;
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>A response that is buffered is sent when its endpoint is done, and not at all if that throws.</summary>
-public sealed class ResponseBufferingTests : IAsyncLifetime
+public sealed class ResponseBufferingTests : InARoot
 {
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-    private readonly HttpClient _client = new();
-    private readonly string _root = Directory.CreateTempSubdirectory("file-sending-").FullName;
     private WebApplication _app = null!;
 
-    public async ValueTask InitializeAsync()
+    public override async ValueTask InitializeAsync()
     {
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { EnvironmentName = "Production" });
         builder.Logging.ClearProviders();
@@ -90,14 +87,13 @@ public sealed class ResponseBufferingTests : IAsyncLifetime
         });
         _app.MapGet("/endpoint", (HttpResponse response) => response.WriteAsync("twice")).WithResponseBuffering();
         await _app.StartAsync(_stop);
-        _client.BaseAddress = new Uri(_app.Urls.First());
+        _client = new HttpClient { BaseAddress = new Uri(_app.Urls.First()) };
     }
 
-    public async ValueTask DisposeAsync()
+    public override async ValueTask DisposeAsync()
     {
-        _client.Dispose();
+        await base.DisposeAsync();
         await _app.DisposeAsync();
-        Directory.Delete(_root, recursive: true);
     }
 
     [Theory]

@@ -10,19 +10,8 @@ using Microsoft.Extensions.Logging;
 namespace FilePipelines.AspNetCore.Tests.Caching;
 
 /// <summary>Caches in folders that fail, are taken away, or hold what a cache has not written.</summary>
-public sealed class FailingCacheTests : IDisposable
+public sealed class FailingCacheTests : InACache
 {
-    private readonly string _folder = Path.Combine(Directory.CreateTempSubdirectory("cache-").FullName, "entries");
-    private readonly ManualTime _time = new();
-    private readonly List<ServiceProvider> _providers = [];
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose()
-    {
-        _providers.ForEach(provider => provider.Dispose());
-        Directory.Delete(Path.GetDirectoryName(_folder)!, recursive: true);
-    }
-
     [Fact]
     public async Task Application_WhoseCacheCannotStore_AnswersAllTheSame()
     {
@@ -31,7 +20,7 @@ public sealed class FailingCacheTests : IDisposable
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder();
         builder.WebHost.UseTestServer();
         builder.Logging.ClearProviders().AddProvider(log);
-        builder.Services.AddFileOutputCache(options => options.Folder = _folder);
+        builder.Services.AddFileOutputCache(options => options.Folder = Folder);
         builder.Services.AddOutputCache();
         await using WebApplication app = builder.Build();
         app.UseOutputCache();
@@ -62,10 +51,10 @@ public sealed class FailingCacheTests : IDisposable
     [Fact]
     public async Task Folder_ThatIsTakenAway_IsMadeAgain()
     {
-        IOutputCacheStore store = Provider(services => services.AddFileOutputCache(options => options.Folder = _folder))
+        IOutputCacheStore store = Provider(services => services.AddFileOutputCache(options => options.Folder = Folder))
             .GetRequiredService<IOutputCacheStore>();
         await store.SetAsync("key", [1], ["tag"], TimeSpan.FromHours(1), _stop);
-        Directory.Delete(_folder, recursive: true);
+        Directory.Delete(Folder, recursive: true);
         Assert.Null(await store.GetAsync("key", _stop));
         await store.SetAsync("key", [2], ["tag"], TimeSpan.FromHours(1), _stop);
         Assert.Equal([2], (await store.GetAsync("key", _stop))!);
@@ -87,7 +76,7 @@ public sealed class FailingCacheTests : IDisposable
     {
         IDistributedCache cache = Distributed();
         await cache.SetAsync("key", [1], new DistributedCacheEntryOptions(), _stop);
-        string left = Path.Combine(Directory.EnumerateDirectories(_folder, "???").Single(), ".pipelines-file-0123456789abcdef");
+        string left = Path.Combine(Directory.EnumerateDirectories(Folder, "???").Single(), ".pipelines-file-0123456789abcdef");
         await File.WriteAllTextAsync(left, "left", _stop);
         File.SetLastAccessTimeUtc(left, DateTime.UtcNow.AddHours(-2));
         File.SetLastWriteTimeUtc(left, DateTime.UtcNow.AddYears(1));
@@ -104,7 +93,7 @@ public sealed class FailingCacheTests : IDisposable
     {
         IDistributedCache cache = Distributed();
         await cache.SetAsync("key", [1], new DistributedCacheEntryOptions(), _stop);
-        string path = Directory.EnumerateFiles(Directory.EnumerateDirectories(_folder, "???").Single()).Single();
+        string path = Directory.EnumerateFiles(Directory.EnumerateDirectories(Folder, "???").Single()).Single();
         using (FileStream entry = new(path, FileMode.Open))
         {
             Assert.SkipUnless(TryLengthen(entry, 3L << 30), "The file system has no sparse files of that length.");
@@ -132,7 +121,7 @@ public sealed class FailingCacheTests : IDisposable
         Assert.Throws<ArgumentException>(() => cache.Set("key", body, new DistributedCacheEntryOptions()));
         await Assert.ThrowsAsync<ArgumentException>(
             () => cache.SetAsync("key", body, new DistributedCacheEntryOptions(), _stop).AsTask());
-        Assert.Empty(Directory.EnumerateDirectories(_folder, "???"));
+        Assert.Empty(Directory.EnumerateDirectories(Folder, "???"));
     }
 
     private static bool TryLengthen(FileStream file, long length)
@@ -165,20 +154,7 @@ public sealed class FailingCacheTests : IDisposable
     private void Break()
     {
         // Removing the folder could meet a look that makes its lock.
-        Directory.Move(_folder, _folder + " before");
-        File.WriteAllText(_folder, "no folder");
-    }
-
-    private IDistributedCache Distributed()
-        => Provider(services => services.AddFileDistributedCache(options => options.Folder = _folder))
-            .GetRequiredService<IDistributedCache>();
-
-    private ServiceProvider Provider(Action<IServiceCollection> add)
-    {
-        ServiceCollection services = new();
-        services.AddSingleton<TimeProvider>(_time);
-        add(services);
-        _providers.Add(services.BuildServiceProvider());
-        return _providers[^1];
+        Directory.Move(Folder, Folder + " before");
+        File.WriteAllText(Folder, "no folder");
     }
 }

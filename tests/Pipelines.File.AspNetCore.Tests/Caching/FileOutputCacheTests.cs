@@ -16,21 +16,10 @@ using Microsoft.Extensions.Options;
 namespace FilePipelines.AspNetCore.Tests.Caching;
 
 /// <summary>The output cache and the distributed cache in files, on their public surface.</summary>
-public sealed class FileOutputCacheTests : IDisposable
+public sealed class FileOutputCacheTests : InACache
 {
-    private readonly string _folder = Path.Combine(Directory.CreateTempSubdirectory("cache-").FullName, "entries");
-    private readonly ManualTime _time = new();
-    private readonly List<ServiceProvider> _providers = [];
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    private IEnumerable<string> Entries => Directory.EnumerateFiles(_folder, "*", SearchOption.AllDirectories)
+    private IEnumerable<string> Entries => Directory.EnumerateFiles(Folder, "*", SearchOption.AllDirectories)
         .Where(path => Path.GetFileName(path).Length == 32 && !path.Contains("tags", StringComparison.Ordinal));
-
-    public void Dispose()
-    {
-        _providers.ForEach(provider => provider.Dispose());
-        Directory.Delete(Path.GetDirectoryName(_folder)!, recursive: true);
-    }
 
     [Theory]
     [InlineData(0)]
@@ -84,7 +73,7 @@ public sealed class FileOutputCacheTests : IDisposable
         Assert.Equal([2], await Store().GetAsync(key + "2", _stop));
         Assert.Equal(2, Entries.Count());
         Assert.All(Entries, path => Assert.True(Path.GetFileName(path).All(char.IsAsciiHexDigitLower), path));
-        Assert.Equal(["entries"], Directory.EnumerateFileSystemEntries(Path.GetDirectoryName(_folder)!).Select(Path.GetFileName));
+        Assert.Equal(["entries"], Directory.EnumerateFileSystemEntries(Path.GetDirectoryName(Folder)!).Select(Path.GetFileName));
     }
 
     [Fact]
@@ -123,7 +112,7 @@ public sealed class FileOutputCacheTests : IDisposable
             asked();
             ask = asked;
         }));
-        services.AddFileDistributedCache(options => options.Folder = _folder);
+        services.AddFileDistributedCache(options => options.Folder = Folder);
         await using ServiceProvider provider = services.BuildServiceProvider();
         cache = provider.GetRequiredService<IDistributedCache>();
         DistributedCacheEntryOptions options = new() { SlidingExpiration = TimeSpan.FromMinutes(10) };
@@ -175,7 +164,7 @@ public sealed class FileOutputCacheTests : IDisposable
         for (int i = 0; i < 2; i++)
         {
             ServiceCollection services = new();
-            services.AddFileDistributedCache(options => options.Folder = _folder);
+            services.AddFileDistributedCache(options => options.Folder = Folder);
             services.AddHybridCache();
             await using ServiceProvider provider = services.BuildServiceProvider();
             HybridCache cache = provider.GetRequiredService<HybridCache>();
@@ -240,9 +229,9 @@ public sealed class FileOutputCacheTests : IDisposable
         IOutputCacheBufferStore store = Store();
         await store.SetAsync("key", [1], null, TimeSpan.FromMinutes(10), _stop);
         await store.SetAsync("forever", [2], null, TimeSpan.MaxValue, _stop);
-        _time.Advance(TimeSpan.FromMinutes(10) - TimeSpan.FromSeconds(1));
+        Time.Advance(TimeSpan.FromMinutes(10) - TimeSpan.FromSeconds(1));
         Assert.NotNull(await store.GetAsync("key", _stop));
-        _time.Advance(TimeSpan.FromSeconds(1));
+        Time.Advance(TimeSpan.FromSeconds(1));
         Assert.Null(await store.GetAsync("key", _stop));
         Assert.Equal([2], await store.GetAsync("forever", _stop));
         Assert.Single(Entries);
@@ -273,7 +262,7 @@ public sealed class FileOutputCacheTests : IDisposable
         for (int i = 0; i < Count; i++)
         {
             await store.SetAsync($"{i}", new byte[4000], null, TimeSpan.FromDays(1), _stop);
-            _time.Advance(TimeSpan.FromSeconds(30));
+            Time.Advance(TimeSpan.FromSeconds(30));
         }
 
         // The last look may have begun before the last entry was stored: each of these may begin another one.
@@ -295,17 +284,17 @@ public sealed class FileOutputCacheTests : IDisposable
             SlidingExpiration = TimeSpan.FromMinutes(10),
             AbsoluteExpirationRelativeToNow = TimeSpan.FromMinutes(25),
         }, _stop);
-        _time.Advance(TimeSpan.FromMinutes(9));
+        Time.Advance(TimeSpan.FromMinutes(9));
         Assert.Equal([1], await cache.GetAsync("key", _stop));
-        _time.Advance(TimeSpan.FromMinutes(9));
+        Time.Advance(TimeSpan.FromMinutes(9));
         await cache.RefreshAsync("key", _stop);
-        _time.Advance(TimeSpan.FromMinutes(6));
+        Time.Advance(TimeSpan.FromMinutes(6));
         Assert.Equal([1], cache.Get("key"));
-        _time.Advance(TimeSpan.FromMinutes(1));
+        Time.Advance(TimeSpan.FromMinutes(1));
         Assert.Null(cache.Get("key"));
 
         cache.Set("key", [2], new DistributedCacheEntryOptions { SlidingExpiration = TimeSpan.FromMinutes(10) });
-        _time.Advance(TimeSpan.FromMinutes(10));
+        Time.Advance(TimeSpan.FromMinutes(10));
         Assert.Null(await cache.GetAsync("key", _stop));
     }
 
@@ -321,7 +310,7 @@ public sealed class FileOutputCacheTests : IDisposable
         // As where the system refuses utimensat(2): the time is that of the writing.
         string[] entries = [.. Entries];
         Array.ForEach(entries, path => File.SetLastWriteTimeUtc(path, DateTime.UtcNow));
-        _time.Advance(TimeSpan.FromMinutes(90));
+        Time.Advance(TimeSpan.FromMinutes(90));
         await Eventually.TrueAsync(async () =>
         {
             // Enough for a look.
@@ -344,7 +333,7 @@ public sealed class FileOutputCacheTests : IDisposable
         cache.Remove("key");
         Assert.Null(cache.Get("key"));
         Assert.Throws<ArgumentOutOfRangeException>(() => cache.Set(
-            "key", [1], new DistributedCacheEntryOptions { AbsoluteExpiration = _time.GetUtcNow() }));
+            "key", [1], new DistributedCacheEntryOptions { AbsoluteExpiration = Time.GetUtcNow() }));
     }
 
     [Fact]
@@ -356,7 +345,7 @@ public sealed class FileOutputCacheTests : IDisposable
         {
             WebApplicationBuilder builder = WebApplication.CreateSlimBuilder();
             builder.WebHost.UseTestServer();
-            builder.Services.AddFileOutputCache(options => options.Folder = _folder);
+            builder.Services.AddFileOutputCache(options => options.Folder = Folder);
             builder.Services.AddOutputCache();
             await using WebApplication app = builder.Build();
             app.UseOutputCache();
@@ -385,8 +374,8 @@ public sealed class FileOutputCacheTests : IDisposable
         int rounds = Rounds.Of(3, 20);
         for (int round = 0; round < rounds; round++)
         {
-            using Process one = CacheChild.Start(_folder);
-            using Process other = CacheChild.Start(_folder);
+            using Process one = CacheChild.Start(Folder);
+            using Process other = CacheChild.Start(Folder);
             Assert.NotNull(await one.StandardError.ReadLineAsync(_stop));
             await Task.Delay(Random.Shared.Next(50), _stop);
             one.Kill();
@@ -395,7 +384,7 @@ public sealed class FileOutputCacheTests : IDisposable
             Assert.DoesNotContain("wrong", await other.StandardError.ReadToEndAsync(_stop), StringComparison.Ordinal);
             await one.WaitForExitAsync(_stop);
             await other.WaitForExitAsync(_stop);
-            await using ServiceProvider provider = CacheChild.Open(_folder);
+            await using ServiceProvider provider = CacheChild.Open(Folder);
             IOutputCacheStore store = provider.GetRequiredService<IOutputCacheStore>();
             for (int key = 0; key < CacheChild.KeyCount; key++)
             {
@@ -428,7 +417,7 @@ public sealed class FileOutputCacheTests : IDisposable
         }));
         services.AddFileDistributedCache(options =>
         {
-            options.Folder = _folder;
+            options.Folder = Folder;
             options.MaxSize = 1 << 20;
         });
         ServiceProvider provider = services.BuildServiceProvider();
@@ -445,7 +434,7 @@ public sealed class FileOutputCacheTests : IDisposable
     public async Task Counters_TellHitsMissesAndDamage()
     {
         ServiceCollection services = new();
-        services.AddMetrics().AddFileOutputCache(options => options.Folder = _folder);
+        services.AddMetrics().AddFileOutputCache(options => options.Folder = Folder);
         await using ServiceProvider provider = services.BuildServiceProvider();
         IOutputCacheStore store = provider.GetRequiredService<IOutputCacheStore>();
         ConcurrentDictionary<string, long> counts = new();
@@ -486,25 +475,5 @@ public sealed class FileOutputCacheTests : IDisposable
             asked();
             return base.GetUtcNow();
         }
-    }
-
-    private IOutputCacheBufferStore Store(long maxSize = 1L << 30)
-        => Assert.IsAssignableFrom<IOutputCacheBufferStore>(Provider(services => services.AddFileOutputCache(options =>
-        {
-            options.Folder = _folder;
-            options.MaxSize = maxSize;
-        })).GetRequiredService<IOutputCacheStore>());
-
-    private IDistributedCache Distributed()
-        => Provider(services => services.AddFileDistributedCache(options => options.Folder = _folder))
-            .GetRequiredService<IDistributedCache>();
-
-    private ServiceProvider Provider(Action<IServiceCollection> add)
-    {
-        ServiceCollection services = new();
-        services.AddSingleton<TimeProvider>(_time);
-        add(services);
-        _providers.Add(services.BuildServiceProvider());
-        return _providers[^1];
     }
 }

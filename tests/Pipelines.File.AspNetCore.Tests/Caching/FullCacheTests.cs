@@ -6,29 +6,25 @@ using Microsoft.Extensions.DependencyInjection;
 namespace FilePipelines.AspNetCore.Tests.Caching;
 
 /// <summary>Caches on a file system that is full.</summary>
-public sealed class FullCacheTests : IAsyncLifetime
+public sealed class FullCacheTests : InACache
 {
     private const int EntryLength = 100_000;
     private static readonly TimeSpan s_day = TimeSpan.FromDays(1);
 
-    private readonly string _folder = Directory.CreateTempSubdirectory("cache-").FullName;
-    private readonly ManualTime _time = new();
-    private readonly List<ServiceProvider> _providers = [];
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
+    private protected override string Folder => _root;
 
-    public async ValueTask InitializeAsync()
+    public override async ValueTask InitializeAsync()
     {
         Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.IsPrivilegedProcess, "Only root mounts a small file system.");
         Assert.SkipUnless(
-            await RunAsync("mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", _folder) == 0,
+            await RunAsync("mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", Folder) == 0,
             "A file system cannot be mounted here.");
     }
 
-    public async ValueTask DisposeAsync()
+    public override async ValueTask DisposeAsync()
     {
-        _providers.ForEach(provider => provider.Dispose());
-        _ = await RunAsync("umount", "-l", _folder);
-        Directory.Delete(_folder, recursive: true);
+        _ = await RunAsync("umount", "-l", Folder);
+        await base.DisposeAsync();
     }
 
     [Theory]
@@ -40,7 +36,7 @@ public sealed class FullCacheTests : IAsyncLifetime
         for (int i = 0; i < 100; i++)
         {
             // The age of an entry is what decides.
-            _time.Advance(TimeSpan.FromHours(1));
+            Time.Advance(TimeSpan.FromHours(1));
             DistributedCacheEntryOptions options = new() { AbsoluteExpirationRelativeToNow = TimeSpan.FromDays(365) };
             if (isAsynchronous)
             {
@@ -69,7 +65,7 @@ public sealed class FullCacheTests : IAsyncLifetime
         }
 
         TakeTheRest();
-        _time.Advance(s_day);
+        Time.Advance(s_day);
         await Parallel.ForAsync(0, 8, _stop, async (i, stop) => await cache.SetAsync(
             $"new {i}", BodyOf(i), new DistributedCacheEntryOptions(), stop));
         Assert.All(Enumerable.Range(0, 8), i => Assert.Equal(BodyOf(i), cache.Get($"new {i}")));
@@ -97,7 +93,7 @@ public sealed class FullCacheTests : IAsyncLifetime
         }
 
         await store.SetAsync("tagged", [1], ["tag"], s_day, _stop);
-        _time.Advance(TimeSpan.FromHours(1));
+        Time.Advance(TimeSpan.FromHours(1));
         await store.SetAsync("newer", [2], ["tag"], s_day, _stop);
         TakeTheRest();
         await store.EvictByTagAsync("tag", _stop);
@@ -115,7 +111,7 @@ public sealed class FullCacheTests : IAsyncLifetime
     private void TakeTheRest()
     {
         // Without a buffer: so each write fails alone.
-        using FileStream rest = new(Path.Combine(_folder, "rest"), FileMode.CreateNew, FileAccess.Write, FileShare.None, bufferSize: 0);
+        using FileStream rest = new(Path.Combine(Folder, "rest"), FileMode.CreateNew, FileAccess.Write, FileShare.None, bufferSize: 0);
         Assert.ThrowsAny<IOException>((Action)(() =>
         {
             while (true)
@@ -123,22 +119,6 @@ public sealed class FullCacheTests : IAsyncLifetime
                 rest.Write(new byte[4096]);
             }
         }));
-    }
-
-    private IDistributedCache Distributed()
-        => Provide(services => services.AddFileDistributedCache(options => options.Folder = _folder))
-            .GetRequiredService<IDistributedCache>();
-
-    private IOutputCacheStore Store()
-        => Provide(services => services.AddFileOutputCache(options => options.Folder = _folder)).GetRequiredService<IOutputCacheStore>();
-
-    private ServiceProvider Provide(Action<IServiceCollection> add)
-    {
-        ServiceCollection services = new();
-        services.AddSingleton<TimeProvider>(_time);
-        add(services);
-        _providers.Add(services.BuildServiceProvider());
-        return _providers[^1];
     }
 
     private static byte[] BodyOf(int number) => [.. Enumerable.Range(number, EntryLength).Select(i => (byte)i)];

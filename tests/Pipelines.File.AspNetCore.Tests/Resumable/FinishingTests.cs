@@ -9,7 +9,6 @@ namespace FilePipelines.AspNetCore.Tests.Resumable;
 public sealed class FinishingTests : UploadsInAFolder
 {
     private readonly ManualTime _time = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     [Fact]
     public async Task OnCompleted_ThatHasSaved_OpensTheFileByItsName()

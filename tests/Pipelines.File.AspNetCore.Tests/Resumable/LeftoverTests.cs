@@ -12,7 +12,6 @@ public sealed partial class LeftoverTests : UploadsInAFolder
     private const UnixFileMode ReadOnly = UnixFileMode.UserRead | UnixFileMode.GroupRead | UnixFileMode.OtherRead;
 
     private readonly ManualTime _time = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     [Fact]
     public async Task FinalUpload_ThatNobodyHolds_IsRemovedByTheNextLook_AndAnotherStays()

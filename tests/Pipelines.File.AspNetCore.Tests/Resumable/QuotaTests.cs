@@ -65,7 +65,7 @@ public sealed class QuotaTests : UploadsInAFolder
     {
         using UploadStore store = new(Options(100), _time);
         Pipe body = new();
-        await body.Writer.WriteAsync(new byte[60], TestContext.Current.CancellationToken);
+        await body.Writer.WriteAsync(new byte[60], _stop);
         await body.Writer.CompleteAsync();
         using (StoredUpload upload = await store.CreateAsync(UploadStore.NewId(), new UploadState()))
         {
@@ -78,7 +78,7 @@ public sealed class QuotaTests : UploadsInAFolder
                     Assert.False(store.TryCount(41));
                     throw new InvalidDataException();
                 },
-                TestContext.Current.CancellationToken));
+                _stop));
         }
 
         Assert.True(store.TryCount(100));

@@ -15,7 +15,6 @@ namespace FilePipelines.AspNetCore.Tests.Resumable;
 public sealed class ResumableUploadTests : UploadsInAFolder
 {
     private readonly ManualTime _time = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     private readonly ConcurrentQueue<string> _completed = [];
 
     [Fact]

@@ -7,8 +7,6 @@ namespace FilePipelines.AspNetCore.Tests.Resumable;
 /// <summary>How a whole resumable upload takes its name.</summary>
 public sealed class SavingTests : UploadsInAFolder
 {
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
     [Fact]
     public async Task Reader_HasTheWholeUpload_AndWhatIsNotSavedIsRemoved()
     {

@@ -4,9 +4,9 @@ using Pipelines.File.AspNetCore;
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Tests of a server of resumable uploads in a folder of its own.</summary>
-public abstract class UploadsInAFolder : IAsyncDisposable
+public abstract class UploadsInAFolder : InARoot
 {
-    protected string Root { get; } = Directory.CreateTempSubdirectory("resumable-").FullName;
+    protected string Root => _root;
 
     /// <summary>The server, which a test starts.</summary>
     private protected TusServer Server { get; set; } = null!;
@@ -17,18 +17,16 @@ public abstract class UploadsInAFolder : IAsyncDisposable
     /// <summary>Where a finished one goes.</summary>
     protected string Saved => PathOf("saved.bin");
 
-    public async ValueTask DisposeAsync()
+    public override async ValueTask DisposeAsync()
     {
         if (Server is not null)
         {
             await Server.DisposeAsync();
         }
 
-        Directory.Delete(Root, recursive: true);
+        await base.DisposeAsync();
         GC.SuppressFinalize(this);
     }
-
-    protected string PathOf(string name) => Path.Combine(Root, name);
 
     private protected async Task StartAsync(Func<CompletedUpload, CancellationToken, ValueTask> complete, bool isDurable = false)
         => Server = await TusServer.StartAsync(new ResumableUploadOptions
@@ -49,11 +47,11 @@ public abstract class UploadsInAFolder : IAsyncDisposable
         string state = Path.Combine(Folder, id + ".json");
         string part = Path.Combine(Folder, id + ".part");
         Assert.True(FileIdentity.TryGet(part, out FileIdentity identity));
-        string told = await File.ReadAllTextAsync(state, TestContext.Current.CancellationToken);
+        string told = await File.ReadAllTextAsync(state, _stop);
         string saving = $"\"savingTo\":{System.Text.Json.JsonSerializer.Serialize(Saved)},\"identity\":\"{identity}\"";
         Assert.Contains("\"savingTo\":null,\"identity\":null", told, StringComparison.Ordinal);
         told = told.Replace("\"savingTo\":null,\"identity\":null", saving, StringComparison.Ordinal);
-        await File.WriteAllTextAsync(state, told, TestContext.Current.CancellationToken);
+        await File.WriteAllTextAsync(state, told, _stop);
         File.Move(part, UploadStore.BetweenPathOf(id, Saved));
         return upload;
     }

@@ -4,7 +4,7 @@ using System.Globalization;
 namespace FilePipelines.Devices.Tests;
 
 /// <summary>
-/// One program over all features is killed at random moments and started again, which compares its files with an expected state.
+/// A program that appends and replaces is killed at random moments and started again, and compares its files with an expected state.
 /// PIPELINES_FILE_CRASH_SECONDS (8) says how long, and PIPELINES_FILE_SEED repeats its choices.
 /// </summary>
 [Trait("Category", StressTime.Category)]
@@ -61,7 +61,7 @@ public sealed class CrashProgramTests : IDisposable
     /// <summary>How many operations were done, by feature.</summary>
     private string Done()
         => string.Join(", ", File.ReadLines(_folder.File("expected")).Select(static line => line.Split(' '))
-            .Where(static parts => parts[0] == "done" && parts[1] is not ("append-first" or "shipped-kept"))
+            .Where(static parts => parts[0] == "done" && parts[1] != "append-first")
             .GroupBy(static parts => parts[1].Split('-')[0])
             .Select(static group => $"{group.Sum(static parts => long.Parse(parts[2], CultureInfo.InvariantCulture) + 1):N0} {group.Key}"));
 }

@@ -3,19 +3,12 @@ using System.Runtime.InteropServices;
 namespace FilePipelines.Devices.Tests;
 
 /// <summary>
-/// The system calls that make and mount a disk, memfd_create(2), ioctl(2), mount(2) and umount2(2), and those of a writer by hand.
+/// The system calls that make and mount a disk, memfd_create(2), ioctl(2), mount(2) and umount2(2).
 /// </summary>
 internal static partial class Libc
 {
     internal const uint CloseOnExec = 1;
     internal const int Detach = 2;
-
-    internal const int WriteOnly = 0x1;
-    internal const int Create = 0x40;
-    internal const int Truncate = 0x200;
-    internal const int Append = 0x400;
-    internal const int KeepSize = 1;
-    internal const int DontNeed = 4;
 
     internal const int Eio = 5;
     internal const int Ebusy = 16;
@@ -32,21 +25,6 @@ internal static partial class Libc
 
     [LibraryImport("libc", EntryPoint = "umount2", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
     internal static partial int Unmount(string target, int flags);
-
-    [LibraryImport("libc", EntryPoint = "fdatasync", SetLastError = true)]
-    internal static partial int SyncData(SafeHandle file);
-
-    [LibraryImport("libc", EntryPoint = "fsync", SetLastError = true)]
-    internal static partial int Sync(SafeHandle file);
-
-    [LibraryImport("libc", EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Open(string path, int flags, uint mode);
-
-    [LibraryImport("libc", EntryPoint = "fallocate", SetLastError = true)]
-    internal static partial int Allocate(SafeHandle file, int mode, long offset, long length);
-
-    [LibraryImport("libc", EntryPoint = "posix_fadvise")]
-    internal static partial int Advise(SafeHandle file, long offset, long length, int advice);
 
     [LibraryImport("libc", EntryPoint = "geteuid")]
     internal static partial uint EffectiveUser();

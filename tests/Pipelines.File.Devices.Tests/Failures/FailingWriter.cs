@@ -3,17 +3,17 @@ namespace FilePipelines.Devices.Tests;
 /// <summary>
 /// A writer on a disk that begins to fail: it goes on until the first error, and then tries everything that must fail from there on.
 /// </summary>
-internal sealed class FailingWriter(string folder, string name, FilePipeWriterOptions options, Acknowledge acknowledge) : IFailingFile
+internal sealed class FailingWriter(string folder, string name, FilePipeWriterOptions options, Acknowledge acknowledge)
 {
     internal const int Length = 4 << 20;
-    internal const int MaxRecord = 20_000;
+    private const int MaxRecord = 20_000;
 
     private readonly string _path = Path.Combine(folder, name);
 
     /// <summary>What every file holds in the end.</summary>
     internal static byte[] Content { get; } = Pattern.Bytes(Length);
 
-    public string Name => name;
+    internal string Name => name;
 
     /// <summary>What was thrown first; <see langword="null"/>: nothing, it came to its end.</summary>
     internal Exception? Error { get; private set; }
@@ -21,7 +21,8 @@ internal sealed class FailingWriter(string folder, string name, FilePipeWriterOp
     /// <summary>Every wrong answer after the error.</summary>
     internal List<string> Wrongs { get; } = [];
 
-    public async Task RunAsync(Random random)
+    /// <summary>Writes until it is whole, or until a call fails.</summary>
+    internal async Task RunAsync(Random random)
     {
         FilePipeWriter writer;
         try
@@ -73,12 +74,13 @@ internal sealed class FailingWriter(string folder, string name, FilePipeWriterOp
         }
     }
 
-    public string? LossIn(string recovered, long promised)
+    /// <summary>What the recovered file system lacks of what was acknowledged; <see langword="null"/>: nothing.</summary>
+    internal string? LossIn(string recovered, long promised)
         => LossOf(Path.Combine(recovered, name), promised) is { } loss
             ? $"{name}: {loss} It threw {Error?.Message ?? "nothing"}." : null;
 
     /// <summary>How many of the promised bytes are not there; <see langword="null"/>: all are.</summary>
-    internal static string? LossOf(string path, long promised)
+    private static string? LossOf(string path, long promised)
     {
         byte[] content = File.Exists(path) ? File.ReadAllBytes(path) : [];
         int same = content.AsSpan(0, (int)Math.Min(content.Length, promised)).CommonPrefixLength(Content);

@@ -61,31 +61,6 @@ public abstract class FailureTests
         Assert.True(losses.Disks <= disks / 8, string.Join('\n', messages));
     }
 
-    /// <summary>
-    /// Not a test of the library: how often the kernel itself answers 0 to a sync whose bytes are lost, for the same kinds of files and the
-    /// same random choices. With -explicit only.
-    /// </summary>
-    [Theory(Explicit = true)]
-    [InlineData("everything")]
-    [InlineData("one write")]
-    [InlineData("a range")]
-    [InlineData("torn")]
-    public async Task Disk_BeginsToFail_ByHand(string what)
-    {
-        Laboratory.SkipUnlessPossible();
-        Losses losses = new();
-        for (int run = 0; run < Given.Failures; run++)
-        {
-            using Laboratory laboratory = Laboratory.Open(_kind);
-            HandWriter[] writers
-                = [.. HandWriter.Kinds.Select(name => new HandWriter(laboratory.Folder, name, laboratory.Disk.Acknowledge))];
-            File.WriteAllBytes(Path.Combine(laboratory.Folder, "appended"), []);
-            losses.Add((await LostAsync(laboratory, writers, what, Libc.Eio, new Random(Given.Seed + run))).Keys);
-        }
-
-        TestContext.Current.SendDiagnosticMessage($"{_kind}, {what} fails, by hand: {Given.Failures} disks, {losses}");
-    }
-
     private async Task<(int Failed, SortedDictionary<string, string> Lost)> FailAsync(string what, int error, Random random)
     {
         using Laboratory laboratory = Laboratory.Open(_kind);
@@ -109,7 +84,7 @@ public abstract class FailureTests
     /// Writes the files while the disk begins to fail, and returns which of them have lost what was acknowledged, and how much.
     /// </summary>
     private async Task<SortedDictionary<string, string>> LostAsync(
-        Laboratory laboratory, IFailingFile[] files, string what, int error, Random random)
+        Laboratory laboratory, FailingWriter[] files, string what, int error, Random random)
     {
         RecordingDisk disk = laboratory.Disk;
         disk.Answer = Failing(what, error, random, disk);
@@ -126,7 +101,7 @@ public abstract class FailureTests
         {
             await cut.CutAsync(events.Length, random, (recovered, promises) =>
             {
-                foreach (IFailingFile file in files)
+                foreach (FailingWriter file in files)
                 {
                     if (file.LossIn(recovered, promises.GetValueOrDefault(file.Name)) is { } loss)
                     {

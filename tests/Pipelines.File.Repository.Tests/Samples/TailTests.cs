@@ -90,60 +90,6 @@ public sealed partial class TailTests : IDisposable
         Assert.Equal(143, await EndAsync(tail));
     }
 
-    [Fact]
-    [Trait("Category", StressTime.Category)]
-    public async Task Checkpoint_KilledAtAnyMomentWithItsOutputInAFile_EveryLineComesOnce()
-    {
-        ChildProcess.SkipUnlessLinux();
-        const int Lines = 40_000;
-        string output = _folder.File("output");
-        using GrowingFile file = new(_folder.File("log"));
-        Process first = Start("--no-prefix --checkpoint state log >> output");
-
-        // What is rotated before it has ever looked, it does not know of.
-        await Eventually.TrueAsync(() => File.Exists(_folder.File("state")));
-        _ = Kill(first.Id, 9);
-        await GrowingFile.Bounded(first.WaitForExitAsync(_stop));
-
-        Task writing = Task.Run(
-            async () =>
-            {
-                for (int i = 0; i < Lines; i++)
-                {
-                    file.Append(string.Create(CultureInfo.InvariantCulture, $"line {i}\n"));
-                    if (i % 10_007 == 10_006)
-                    {
-                        File.Move(file.Path, $"{file.Path}.{i}");
-                        file.Reopen();
-                    }
-
-                    if (i % 500 == 0)
-                    {
-                        await Task.Delay(20, _stop);
-                    }
-                }
-            },
-            _stop);
-        Random random = new(1);
-        for (int i = 0; i < 4; i++)
-        {
-            Process killed = Start("--no-prefix --checkpoint state log >> output");
-            await Task.Delay(200 + random.Next(300), _stop);
-            _ = Kill(killed.Id, 9);
-            await GrowingFile.Bounded(killed.WaitForExitAsync(_stop));
-        }
-
-        Process last = Start("--no-prefix --checkpoint state log >> output");
-        await GrowingFile.Bounded(writing);
-        file.Append("end\n");
-        await Eventually.TrueAsync(() => File.ReadLines(output).LastOrDefault() == "end");
-        Assert.Equal(143, await EndAsync(last));
-
-        string[] lines = await File.ReadAllLinesAsync(output, _stop);
-        Assert.Equal(Lines + 1, lines.Length);
-        Assert.Equal(Lines + 1, lines.Distinct().Count());
-    }
-
     [Theory]
     [InlineData("", "Tail: which file?")]
     [InlineData("--what log", "Tail: '--what' is no argument")]

@@ -3,17 +3,9 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>Copies of a journal that is written, and the segments that are sealed meanwhile.</summary>
-public sealed class JournalBackupTests : IDisposable
+public sealed class JournalBackupTests : InAJournal
 {
     private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
-
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalBackupTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
 
     /// <summary>It has all records up to the place that it returns, and nothing behind it, which could have gaps.</summary>
     [Theory]

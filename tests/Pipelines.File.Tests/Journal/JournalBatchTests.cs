@@ -3,16 +3,8 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>Batches that are appended whole, conditions and full queues; and batches that are read and kept too long.</summary>
-public sealed class JournalBatchTests : IDisposable
+public sealed class JournalBatchTests : InAJournal
 {
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalBatchTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
-
     [Fact]
     public async Task AppendBatchAsync_CutAnywhere_IsThereWholeOrNotAtAll()
     {

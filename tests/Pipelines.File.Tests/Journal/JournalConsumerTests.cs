@@ -3,17 +3,9 @@ using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
-public sealed class JournalConsumerTests : IDisposable
+public sealed class JournalConsumerTests : InAJournal
 {
     private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
-
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalConsumerTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
 
     [Theory]
     [InlineData(false)]

@@ -86,16 +86,7 @@ public sealed class JournalErrorTests
         long acknowledged = -1;
         for (int round = 0; round < 3; round++)
         {
-            while (journal.Error is null)
-            {
-                Task<long>[] appends = [.. Enumerable.Range(0, 8).Select(_ => journal.AppendAsync(new byte[100_000], _stop).AsTask())];
-                foreach (Task<long> append in appends)
-                {
-                    await Record.ExceptionAsync(() => append);
-                    acknowledged = append.IsCompletedSuccessfully ? await append : acknowledged;
-                }
-            }
-
+            acknowledged = Math.Max(acknowledged, await Journaled.AppendUntilItFailsAsync(journal, 100_000));
             await journal.TrimBeforeAsync(acknowledged, _stop);
             await journal.ReopenAsync(_stop);
             Assert.Null(journal.Error);
@@ -123,16 +114,7 @@ public sealed class JournalErrorTests
                     followed = batch.NextSequence;
                 }
             }, _stop);
-        long acknowledged = -1;
-        while (journal.Error is null)
-        {
-            Task<long>[] appends = [.. Enumerable.Range(0, 8).Select(_ => journal.AppendAsync(new byte[10_000], _stop).AsTask())];
-            foreach (Task<long> append in appends)
-            {
-                await Record.ExceptionAsync(() => append);
-                acknowledged = append.IsCompletedSuccessfully ? await append : acknowledged;
-            }
-        }
+        long acknowledged = await Journaled.AppendUntilItFailsAsync(journal, 10_000);
 
         await Assert.ThrowsAsync<IOException>(() => follow);
         Assert.InRange(followed, acknowledged + 1, journal.NextSequence);

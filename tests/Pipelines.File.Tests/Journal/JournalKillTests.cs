@@ -10,7 +10,7 @@ namespace FilePipelines.Tests;
 /// order, for both. PIPELINES_FILE_KILLS (20) says how many times.
 /// </summary>
 [Trait("Category", StressTime.Category)]
-public sealed class JournalKillTests : IDisposable
+public sealed class JournalKillTests : InAJournal
 {
     private const int DefaultKills = 20;
     private const int Producers = 4;
@@ -19,16 +19,11 @@ public sealed class JournalKillTests : IDisposable
         int.TryParse(Environment.GetEnvironmentVariable("PIPELINES_FILE_KILLS"), CultureInfo.InvariantCulture, out int kills) ? kills
             : DefaultKills;
 
-    private readonly TempFolder _temp = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _temp.Dispose();
-
     [Fact]
     public async Task Child_KilledAtRandomMoments_KeepsEveryAcknowledgedRecordForAReaderInAnotherProcess()
     {
         ChildProcess.SkipUnlessLinux();
-        string folder = Directory.CreateDirectory(_temp.File("journal")).FullName;
+        string folder = Directory.CreateDirectory(_folder).FullName;
         using Process reader = ChildProcess.Start("exec " + ChildProcess.Command("journalread", folder));
         Task<string> read = reader.StandardOutput.ReadToEndAsync(_stop);
         SortedDictionary<long, string> acknowledged = [];
@@ -80,7 +75,7 @@ public sealed class JournalKillTests : IDisposable
     public async Task Child_ConsumerAndWriterKilledAtRandomMoments_GoesOnWhereItHasCommittedAndMissesNoRecord(string retained)
     {
         ChildProcess.SkipUnlessLinux();
-        string folder = Directory.CreateDirectory(_temp.File("journal")).FullName;
+        string folder = Directory.CreateDirectory(_folder).FullName;
         await using (Journal made = await Journal.OpenAsync(folder, cancellationToken: _stop))
         {
             await (await made.OpenConsumerAsync("child", cancellationToken: _stop)).DisposeAsync();
@@ -157,7 +152,7 @@ public sealed class JournalKillTests : IDisposable
     public async Task Child_TwoOpenInTurnsAndOneIsKilled_NeverTwoWritersAndNoneIsKeptOut()
     {
         ChildProcess.SkipUnlessLinux();
-        string folder = Directory.CreateDirectory(_temp.File("journal")).FullName;
+        string folder = Directory.CreateDirectory(_folder).FullName;
         SortedDictionary<long, string> acknowledged = [];
         Task<string>[] said = [Task.FromResult(""), Task.FromResult("")];
         Process?[] turns = [null, null];

@@ -6,16 +6,14 @@ namespace FilePipelines.Tests;
 
 /// <summary>The meter "Pipelines.File.Journal" as a listener sees it.</summary>
 [Collection("whole process")]
-public sealed class JournalMeterTests : IDisposable
+public sealed class JournalMeterTests : InAJournal
 {
     private const string JournalName = "metered";
 
     private static readonly JournalOptions s_named = new() { Name = JournalName };
 
-    private readonly TempFolder _temp = new();
     private readonly MeterListener _listener = new();
     private readonly ConcurrentDictionary<string, long> _seen = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public JournalMeterTests()
     {
@@ -37,10 +35,10 @@ public sealed class JournalMeterTests : IDisposable
         _listener.Start();
     }
 
-    public void Dispose()
+    public override void Dispose()
     {
         _listener.Dispose();
-        _temp.Dispose();
+        base.Dispose();
     }
 
     [Fact]

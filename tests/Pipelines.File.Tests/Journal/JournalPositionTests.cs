@@ -3,19 +3,11 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>What a reader has read is told from other records that get the same numbers.</summary>
-public sealed class JournalPositionTests : IDisposable
+public sealed class JournalPositionTests : InAJournal
 {
     private const int HeaderLength = 4096;
 
     private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
-
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalPositionTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
 
     [Fact]
     public void Parse_TextOfAPosition_IsThePosition()

@@ -3,17 +3,9 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>Calls of a journal that meet each other.</summary>
-public sealed class JournalRaceTests : IDisposable
+public sealed class JournalRaceTests : InAJournal
 {
     private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
-
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalRaceTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
 
     [Fact]
     public async Task DisposeAsync_RecordsArePendingAndReadersFollow_EachReaderGetsAllAndEnds()

@@ -5,17 +5,9 @@ using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
-public sealed class JournalReaderTests : IDisposable
+public sealed class JournalReaderTests : InAJournal
 {
     private static readonly JournalOptions s_small = new() { SegmentSize = 16 * 1024 };
-
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalReaderTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
 
     [Theory]
     [InlineData(false)]
@@ -43,33 +35,17 @@ public sealed class JournalReaderTests : IDisposable
     {
         const int Records = 1500;
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
-        using CancellationTokenSource over = CancellationTokenSource.CreateLinkedTokenSource(_stop);
-        Task<long>[] readers = [.. Enumerable.Range(0, 3).Select(_ => Task.Run(async () =>
+        Task[] readers = [.. Enumerable.Range(0, 3).Select(_ => Task.Run(async () =>
         {
-            long next = 0;
-            await foreach (JournalBatch batch in Read(journal, isByFolder, 0, follow: true).WithCancellation(over.Token))
-            {
-                foreach (JournalRecord record in batch)
-                {
-                    Assert.Equal(next, record.Sequence);
-                    Assert.True(record.Span.SequenceEqual(Journaled.Record(next)));
-                    next++;
-                }
-
-                if (next == Records)
-                {
-                    break;
-                }
-            }
-
-            return next;
+            await using IAsyncEnumerator<JournalBatch> batches = Read(journal, isByFolder, 0, follow: true).GetAsyncEnumerator(_stop);
+            await Journaled.ReadUntilAsync(batches, 0, Records);
         }))];
         for (int i = 0; i < Records / 10; i++)
         {
             await Task.WhenAll(Enumerable.Range(i * 10, 10).Select(n => journal.AppendAsync(Journaled.Record(n), _stop).AsTask()));
         }
 
-        Assert.All(await Task.WhenAll(readers), next => Assert.Equal(Records, next));
+        await Task.WhenAll(readers);
     }
 
     [Fact]
@@ -322,16 +298,7 @@ public sealed class JournalReaderTests : IDisposable
         await journal.SyncAsync();
         await using IAsyncEnumerator<JournalBatch> batches = JournalReader.Open(_folder).ReadBatchesAsync(0, follow, _stop)
             .GetAsyncEnumerator(_stop);
-        long next = 0;
-        while (next < 3003)
-        {
-            Assert.True(await GrowingFile.Bounded(batches.MoveNextAsync().AsTask()));
-            foreach (JournalRecord record in batches.Current)
-            {
-                Assert.Equal(next, record.Sequence);
-                Assert.True(record.Span.SequenceEqual(Journaled.Record(next++)));
-            }
-        }
+        await Journaled.ReadUntilAsync(batches, 0, 3003);
     }
 
     /// <summary>The writer was killed, or its device was full, in the midst of a batch. The next opening cuts the batch.</summary>
@@ -367,22 +334,8 @@ public sealed class JournalReaderTests : IDisposable
         await using Journal opened = await Journal.OpenAsync(_folder, s_small with { PreallocateSegments = false }, _stop);
         Assert.Equal(3, opened.NextSequence);
         await Journaled.AppendAsync(opened, count);
-        while (true)
-        {
-            Assert.True(await GrowingFile.Bounded(step));
-            foreach (JournalRecord record in batches.Current)
-            {
-                Assert.Equal(next, record.Sequence);
-                Assert.True(record.Span.SequenceEqual(Journaled.Record(next++)));
-            }
-
-            if (next == 3 + count)
-            {
-                break;
-            }
-
-            step = batches.MoveNextAsync().AsTask();
-        }
+        Assert.True(await GrowingFile.Bounded(step));
+        await Journaled.ReadUntilAsync(batches, Journaled.Check(batches.Current, 3), 3 + count);
     }
 
     /// <summary>A reader that has listed the folder before a repair took the segments behind the damage away.</summary>
@@ -446,32 +399,22 @@ public sealed class JournalReaderTests : IDisposable
     [Fact]
     public async Task ReadAsync_RecordsThatNobodyHasSynced_AreSyncedBeforeTheyAreShown()
     {
-        ChildProcess.SkipUnlessLinux("strace");
         await using Journal journal = await Journal.OpenAsync(_folder, new() { FlushGuarantee = FlushGuarantee.Written }, _stop);
         await Journaled.AppendAsync(journal, 20);
-        string calls = _temp.File("calls");
-        (int status, string output, _) = await ChildProcess.RunAsync(
-            $"strace -f -qq -e trace=fsync,fdatasync -o '{calls}' " + ChildProcess.Command("journalcount", _folder));
-        Assert.Equal((0, "20 records"), (status, output.Trim()));
-        Assert.Contains("fdatasync(", await File.ReadAllTextAsync(calls, _stop), StringComparison.Ordinal);
+        Assert.NotEmpty(await Journaled.TraceAsync(_temp, "fsync,fdatasync", "fdatasync(", "journalcount", _folder, "20 records"));
     }
 
     /// <summary>One listing serves all segments that others follow: strace counts.</summary>
     [Fact]
     public async Task ReadAsync_ManySegments_DoesNotListTheFolderForEach()
     {
-        ChildProcess.SkipUnlessLinux("strace");
         await using (Journal journal = await Journal.OpenAsync(_folder, s_small, _stop))
         {
             await Task.WhenAll(Enumerable.Range(0, 400).Select(_ => journal.AppendAsync(new byte[7000], _stop).AsTask()));
         }
 
         int segments = Journaled.Segments(_folder).Length;
-        string calls = _temp.File("calls");
-        (int status, string output, _) = await ChildProcess.RunAsync(
-            $"strace -f -qq -y -e trace=getdents64 -o '{calls}' " + ChildProcess.Command("journalcount", _folder));
-        Assert.Equal((0, "400 records"), (status, output.Trim()));
-        int listings = (await File.ReadAllLinesAsync(calls, _stop)).Count(line => line.Contains($"<{_folder}>", StringComparison.Ordinal));
+        int listings = (await Journaled.TraceAsync(_temp, "getdents64", $"<{_folder}>", "journalcount", _folder, "400 records")).Length;
         Assert.InRange(listings, 1, segments / 2);
     }
 
@@ -555,7 +498,6 @@ public sealed class JournalReaderTests : IDisposable
     [Fact]
     public async Task ReadAsync_ALongBatch_IsReadInEverLongerPieces()
     {
-        ChildProcess.SkipUnlessLinux("strace");
         const int Records = 8192;
         await using (Journal journal = await Journal.OpenAsync(_folder, new() { PreallocateSegments = false }, _stop))
         {
@@ -563,13 +505,8 @@ public sealed class JournalReaderTests : IDisposable
             await journal.AppendBatchAsync([.. Enumerable.Repeat<ReadOnlyMemory<byte>>(record, Records)], null, _stop);
         }
 
-        string calls = _temp.File("calls");
-        (int status, string output, _) = await ChildProcess.RunAsync(
-            $"strace -f -qq -y -s 0 -e trace=pread64 -o '{calls}' " + ChildProcess.Command("journalcount", _folder));
-        Assert.Equal((0, $"{Records} records"), (status, output.Trim()));
-        int reads = (await File.ReadAllLinesAsync(calls, _stop)).Count(
-            line => line.Contains("pread", StringComparison.Ordinal) && line.Contains(".journal>", StringComparison.Ordinal));
-        Assert.InRange(reads, 1, 64);
+        string[] reads = await Journaled.TraceAsync(_temp, "pread64", ".journal>", "journalcount", _folder, $"{Records} records");
+        Assert.InRange(reads.Length, 1, 64);
     }
 
     private static async Task<long> CountAsync(IAsyncEnumerable<JournalBatch> batches)

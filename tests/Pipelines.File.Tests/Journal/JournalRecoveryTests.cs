@@ -3,19 +3,11 @@ using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
-public sealed class JournalRecoveryTests : IDisposable
+public sealed class JournalRecoveryTests : InAJournal
 {
     private const int HeaderLength = 4096;
 
     private static readonly JournalOptions s_small = new() { SegmentSize = 16 * 1024 };
-
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalRecoveryTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
 
     [Fact]
     public async Task OpenAsync_EveryTruncation_GivesAPrefixAndTellsWhatItCut()

@@ -8,19 +8,11 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>What other writers, callers, clocks and contents of records do to a journal.</summary>
-public sealed partial class JournalSafetyTests : IDisposable
+public sealed partial class JournalSafetyTests : InAJournal
 {
     private const int HeaderLength = 4096;
 
     private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
-
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalSafetyTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
 
     /// <summary>A journal compares the path of its lock with its lock once in a tick of this clock, some milliseconds.</summary>
     private async Task TickIsOver()
@@ -221,13 +213,8 @@ public sealed partial class JournalSafetyTests : IDisposable
             segment.SetLength(segment.Length - 32);
         }
 
-        string calls = _temp.File("calls");
-        (int status, string output, _) = await ChildProcess.RunAsync(
-            $"strace -f -qq -y -s 0 -e trace=pwrite64 -o '{calls}' " + ChildProcess.Command("journalopen", _folder));
-        Assert.Equal((0, "50 0"), (status, output.Trim()));
-
         // Without the bytes, and whether the call ends in the same line or not: pwrite64(52<name>, ""..., length, offset
-        (long Length, long Offset)[] writes = [.. (await File.ReadAllLinesAsync(calls, _stop))
+        (long Length, long Offset)[] writes = [.. (await Journaled.TraceAsync(_temp, "pwrite64", "", "journalopen", _folder, "50 0"))
             .Select(static line => JournalWrite().Match(line)).Where(static write => write.Success)
             .Select(static write => (Number(write.Groups[1]), Number(write.Groups[2]))).Where(static write => write.Item1 > 0)];
         Assert.NotEmpty(writes);

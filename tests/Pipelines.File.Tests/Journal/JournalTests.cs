@@ -5,16 +5,8 @@ using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
-public sealed class JournalTests : IDisposable
+public sealed class JournalTests : InAJournal
 {
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public JournalTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
-
     [Fact]
     public async Task AppendAsync_OneAfterTheOther_ReadsBackInOrder()
     {

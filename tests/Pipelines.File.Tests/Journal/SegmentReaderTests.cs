@@ -3,19 +3,11 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>A segment that grows and is cut while a reader has read a part of it.</summary>
-public sealed class SegmentReaderTests : IDisposable
+public sealed class SegmentReaderTests : InAJournal
 {
     // Of each record, with its header.
     private const int Size = 1032;
     private const int Start = 4096;
-
-    private readonly TempFolder _temp = new();
-    private readonly string _folder;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public SegmentReaderTests() => _folder = _temp.File("journal");
-
-    public void Dispose() => _temp.Dispose();
 
     /// <summary>An append with WriteBehind completes before the file has all of its bytes.</summary>
     [Theory]

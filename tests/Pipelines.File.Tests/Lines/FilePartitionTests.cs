@@ -8,13 +8,8 @@ namespace FilePipelines.Tests;
 /// <summary>
 /// Files in parts that begin at lines, and several readers at once: errors, cancellation, and files that change meanwhile.
 /// </summary>
-public sealed class FilePartitionTests : IDisposable
+public sealed class FilePartitionTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public void AtLineEnds_LineLongerThanAPart_BelongsToThePartItBeginsIn()
     {

@@ -4,13 +4,8 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>A reader that begins at the last lines of a file.</summary>
-public sealed class LastLineTests : IDisposable
+public sealed class LastLineTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Theory]
     [InlineData("", 3, 0)]
     [InlineData("one line", 1, 0)]

@@ -11,13 +11,8 @@ namespace FilePipelines.Tests;
 /// What batches of lines do that single lines do not: how long they are valid, lines in one piece, and what is left of a reader that is
 /// left within a batch.
 /// </summary>
-public sealed class LineBatchTests : IDisposable
+public sealed class LineBatchTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     [Fact]
     public async Task Copy_OfABatch_IsValidBehindTheStepAndTheLoop()
     {
@@ -242,27 +237,6 @@ public sealed class LineBatchTests : IDisposable
             }
         });
         Assert.Equal((1001, 5), (e.LineNumber, e.MaxLength));
-    }
-
-    [Fact]
-    public async Task ReadLineBatchesAsync_LongLine_ThrowsAfterTheLinesBeforeAndGivesTheMemoryBack()
-    {
-        CheckedPool pool = new();
-        FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\n1234567890\nc\n"u8.ToArray()), new() { Pool = pool });
-        List<string> lines = [];
-        LineTooLongException e = await Assert.ThrowsAsync<LineTooLongException>(async () =>
-        {
-            await foreach (LineBatch batch in reader.ReadLineBatchesAsync(maxLength: 5, cancellationToken: _stop))
-            {
-                foreach (ReadOnlySpan<byte> line in batch)
-                {
-                    lines.Add(Encoding.Latin1.GetString(line));
-                }
-            }
-        });
-        Assert.Equal(["a", "b"], lines);
-        Assert.Equal(3, e.LineNumber);
-        Assert.Equal(0, pool.Rented);
     }
 
     [Fact]

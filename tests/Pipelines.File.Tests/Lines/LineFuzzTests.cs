@@ -9,13 +9,9 @@ namespace FilePipelines.Tests;
 /// against string.Split. No memory of a caller's pool is lost, however the lines were left.
 /// </summary>
 [Trait("Category", FuzzTime.Category)]
-public sealed class LineFuzzTests : IDisposable
+public sealed class LineFuzzTests : FileTests
 {
     private const int Readers = 6;
-
-    private readonly TempFolder _folder = new();
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public Task Lines_RandomWaysInTurns_AreThoseOfSplit() => FuzzTime.RunAsync(seed => RunAsync(new Random(seed)), times: 100);

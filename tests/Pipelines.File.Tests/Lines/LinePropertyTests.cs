@@ -8,7 +8,7 @@ namespace FilePipelines.Tests;
 /// <summary>
 /// Random texts, cut in every way that segments, reads and partitions cut them: every way to the lines gives those of string.Split.
 /// </summary>
-public sealed class LinePropertyTests : IDisposable
+public sealed class LinePropertyTests : FileTests
 {
     private static readonly string[] s_pieces =
     [
@@ -23,10 +23,6 @@ public sealed class LinePropertyTests : IDisposable
         new string('y', 63),
         new string('z', 300),
     ];
-
-    private readonly TempFolder _folder = new();
-
-    public void Dispose() => _folder.Dispose();
 
     private static Arbitrary<string> Texts() => Gen.ListOf(Gen.Elements(s_pieces)).Select(string.Concat).ToArbitrary();
 

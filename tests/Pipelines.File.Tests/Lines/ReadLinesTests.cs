@@ -10,35 +10,8 @@ namespace FilePipelines.Tests;
 /// <summary>
 /// The lines of a pipe: the same however the bytes are cut into segments and reads, and what is left of the reader after the loop.
 /// </summary>
-public sealed class ReadLinesTests : IDisposable
+public sealed class ReadLinesTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
-    [Theory]
-    [InlineData("")]
-    [InlineData("\n", "")]
-    [InlineData("\r\n", "")]
-    [InlineData("\r", "\r")]
-    [InlineData("\r\r\n\n", "\r", "")]
-    [InlineData("a", "a")]
-    [InlineData("a\n", "a")]
-    [InlineData("a\r\nlonger\nb", "a", "longer", "b")]
-    [InlineData("a\rb\r\n\r\n\nc\r", "a\rb", "", "", "c\r")]
-    public async Task ReadLineSequencesAsync_CutAnywhere_GivesTheSameLines(string text, params string[] lines)
-    {
-        string path = _folder.File("f", Encoding.Latin1.GetBytes(text));
-        for (int size = 1; size <= text.Length + 1; size++)
-        {
-            foreach (PipeReader reader in LineWays.ReadersOf(path, size))
-            {
-                Assert.Equal(lines, await LinesAsync(reader));
-            }
-        }
-    }
-
     [Theory]
     [InlineData(0)]
     [InlineData(3)]

@@ -6,16 +6,11 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>Lines as text: every encoding of .NET itself, marks, and what is left of the reader.</summary>
-public sealed class TextLineTests : IDisposable
+public sealed class TextLineTests : FileTests
 {
     private const string Text = "na\u00efve\r\n\n\u0a0a\u0d0d\u010a\r\r\n\ud83d\ude00 last";
 
     private static readonly string[] s_lines = ["na\u00efve", "", "\u0a0a\u0d0d\u010a\r", "\ud83d\ude00 last"];
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData(true)]

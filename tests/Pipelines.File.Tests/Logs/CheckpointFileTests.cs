@@ -2,15 +2,10 @@ using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
-public sealed class CheckpointFileTests : IDisposable
+public sealed class CheckpointFileTests : FileTests
 {
     private static readonly FileCheckpoint s_checkpoint =
         FileCheckpoint.Parse("fe00000000:c12b8d:18ea2afc0e806c22@13#2:0123456789abcdef", null);
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData(false)]

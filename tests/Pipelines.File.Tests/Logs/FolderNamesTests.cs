@@ -3,15 +3,12 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>When the names in a folder are listed again. The clock says how long a listing takes.</summary>
-public sealed class FolderNamesTests : IDisposable
+public sealed class FolderNamesTests : FileTests
 {
-    private readonly TempFolder _folder = new();
     private readonly SteppingClock _clock = new();
     private readonly FolderNames _names;
 
     public FolderNamesTests() => _names = new FolderNames(_folder.Path, _clock);
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public void Look_ListingTakesLong_TheNextOneComesAfterTwentyTimesThat()

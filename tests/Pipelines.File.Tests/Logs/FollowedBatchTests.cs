@@ -3,14 +3,9 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>What LogFollower.ReadBatchesAsync puts together, of one log and of many.</summary>
-public sealed class FollowedBatchTests : IDisposable
+public sealed class FollowedBatchTests : FileTests
 {
     private static readonly TimeSpan s_day = TimeSpan.FromDays(1);
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData(3, 1000, "1 22 333|4444 5 6|7")]

@@ -7,13 +7,11 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>What is kept of a follower's lines beyond the next step of the loop: it throws, and a copy does not.</summary>
-public sealed class FollowedLineKeptTests : IDisposable
+public sealed class FollowedLineKeptTests : FileTests
 {
     private const int Count = 5000;
 
-    private readonly TempFolder _folder = new();
     private readonly LogFollower _follower;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public FollowedLineKeptTests()
     {
@@ -21,8 +19,6 @@ public sealed class FollowedLineKeptTests : IDisposable
         File.WriteAllText(log, string.Concat(Enumerable.Range(0, Count).Select(static i => $"line {i}\n")));
         _follower = new LogFollower(log, new QuickOptions { IdleTimeout = TimeSpan.FromSeconds(5) });
     }
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task Lines_Kept_ThrowAndCopiesAreRight()

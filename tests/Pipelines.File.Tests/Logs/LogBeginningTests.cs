@@ -4,16 +4,13 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>What files begin with that is no line: a byte order mark, and a hole that a truncation has left.</summary>
-public sealed class LogBeginningTests : IDisposable
+public sealed class LogBeginningTests : FileTests
 {
     private const int Hole = 5 * 1024 * 1024;
 
-    private readonly TempFolder _folder = new();
     private readonly string _log;
 
     public LogBeginningTests() => _log = _folder.File("log");
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task ByteOrderMark_IsNoPartOfTheFirstLineAndLinesKeepTheirCheckpoints()

@@ -3,16 +3,12 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>LogFollowerOptions.TimeProvider is the clock for whatever a follower waits for.</summary>
-public sealed class LogClockTests : IDisposable
+public sealed class LogClockTests : FileTests
 {
     private static readonly TimeSpan s_minute = TimeSpan.FromMinutes(1);
     private static readonly TimeSpan s_hour = TimeSpan.FromHours(1);
 
-    private readonly TempFolder _folder = new();
     private readonly ManualClock _clock = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task QuietTime_IsThatOfTheClock()

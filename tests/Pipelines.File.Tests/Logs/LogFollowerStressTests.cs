@@ -33,31 +33,19 @@ public sealed class LogFollowerStressTests : IDisposable
     }
 
     [Fact]
-    public Task ReadLinesAsync_EndedAtRandomMomentsAndGoneOnWith_GivesEveryLineOnceAndInOrder()
+    public async Task ReadLinesAsync_EndedAtRandomMomentsAndGoneOnWith_GivesEveryLineOnceAndInOrder()
     {
         Assert.SkipWhen(
             OperatingSystem.IsWindows(),
             "Identities have no time of creation there: an old file that a listing misses while it is renamed is read again "
             + "(docs/windows.md).");
-        return RepeatAsync(EndAtRandomMomentsAsync);
-    }
-
-    [Fact]
-    public Task ReadLinesAsync_KilledAtRandomMoments_AnOutputWithCheckpointsHasEveryLineOnce()
-    {
-        ChildProcess.SkipUnlessLinux();
-        return RepeatAsync(KillAtRandomMomentsAsync);
-    }
-
-    private async Task RepeatAsync(Func<int, Task> runAsync)
-    {
         Stopwatch time = Stopwatch.StartNew();
         int seed = FuzzTime.Seed;
         do
         {
             _rotations = 0;
             _log = Path.Combine(Directory.CreateDirectory(_folder.File($"{seed}")).FullName, "log");
-            await StressTime.BoundedAsync(Task.Run(() => runAsync(seed), _stop), $"PIPELINES_FILE_SEED={seed}");
+            await StressTime.BoundedAsync(Task.Run(() => EndAtRandomMomentsAsync(seed), _stop), $"PIPELINES_FILE_SEED={seed}");
             seed++;
         }
         while (time.Elapsed.TotalSeconds < StressTime.Seconds);
@@ -113,62 +101,14 @@ public sealed class LogFollowerStressTests : IDisposable
         TestContext.Current.SendDiagnosticMessage($"{expected} lines, {starts} starts, {_rotations} rotations");
     }
 
-    private async Task KillAtRandomMomentsAsync(int seed)
-    {
-        Random random = new(seed);
-        string output = _log + "-lines";
-        string command = "exec " + ChildProcess.Command("ship", _log, output);
-        using (new GrowingFile(_log, "line 0\n"))
-        {
-            // What was rotated before it has looked for the first time, it does not know of.
-            using Process first = ChildProcess.Start(command);
-            await Eventually.TrueAsync(() => File.Exists(output) && File.ReadAllText(output).EndsWith('\n'));
-            first.Kill();
-            await first.WaitForExitAsync(_stop);
-        }
-
-        Task<int> writing = Task.Run(() => WriteAsync(new Random(seed + 1), first: 1), _stop);
-        int kills = 0;
-        while (true)
-        {
-            using Process process = ChildProcess.Start(command);
-            Task until = writing.IsCompleted
-                ? Eventually.TrueAsync(() => LastIs(output, $"line {writing.Result - 1}"))
-                : Task.Delay(random.Next(100, 1000), _stop);
-            try
-            {
-                await until;
-            }
-            finally
-            {
-                process.Kill();
-                await process.WaitForExitAsync(_stop);
-            }
-
-            kills++;
-            if (writing.IsCompleted && LastIs(output, $"line {await writing - 1}"))
-            {
-                break;
-            }
-        }
-
-        string[] lines = await File.ReadAllLinesAsync(output, _stop);
-        TestContext.Current.SendDiagnosticMessage($"{lines.Length} lines, {kills} kills, {_rotations} rotations");
-        Assert.Equal(await writing, lines.Length);
-        Assert.All(lines, static (line, i) => Assert.EndsWith($" line {i}", line, StringComparison.Ordinal));
-    }
-
-    private static bool LastIs(string path, string line)
-        => File.ReadLines(path).LastOrDefault()?.EndsWith(" " + line, StringComparison.Ordinal) == true;
-
     /// <summary>
     /// Appends lines, whole and in halves, and rotates the log as logrotate does, several times at once too. How many lines there are.
     /// </summary>
-    private async Task<int> WriteAsync(Random random, int first = 0)
+    private async Task<int> WriteAsync(Random random)
     {
         Stopwatch time = Stopwatch.StartNew();
         using GrowingFile file = new(_log);
-        int line = first;
+        int line = 0;
         while (time.Elapsed.TotalSeconds < StressTime.Seconds && _rotations < MaxRotations && !_stop.IsCancellationRequested)
         {
             for (int i = random.Next(300); i > 0; i--)

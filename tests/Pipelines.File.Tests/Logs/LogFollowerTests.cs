@@ -1,18 +1,13 @@
-using System.IO.Compression;
 using System.Text;
 using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
-public sealed class LogFollowerTests : IDisposable
+public sealed class LogFollowerTests : FileTests
 {
-    private readonly TempFolder _folder = new();
     private readonly string _log;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public LogFollowerTests() => _log = _folder.File("log");
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task ReadLinesAsync_LinesOfBothKinds_CheckpointsStandBehindThem()
@@ -108,80 +103,13 @@ public sealed class LogFollowerTests : IDisposable
         await using FollowedLog lines = new(_log, FollowedLog.Quick with { MaxLineLength = 6 });
         _ = lines.StepAsync();
         await lines.ExpectNothingAsync();
-        Rotate(file);
+        File.Move(_log, _log + ".1");
+        file.Reopen();
         file.Append("8\n");
         Assert.Equal("123456", (await lines.NextAsync()).ToString());
         FollowedLine rest = await lines.NextAsync();
         Assert.Equal(("7", false, 7L), (rest.ToString(), rest.HasLineEnd, rest.Checkpoint.Offset));
         await lines.ExpectAsync("8");
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_RenamedAndReplaced_GoesOnWithTheNext()
-    {
-        using GrowingFile file = new(_log, "1\n");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1");
-        file.Append("2\n");
-        File.Move(_log, _log + ".1");
-        file.Append("3\n");
-        await lines.ExpectAsync("2", "3");
-        file.Reopen();
-        file.Append("4\n");
-        await lines.ExpectAsync("4");
-        Assert.False(lines.Current.IsAfterGap);
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_RenamedWithAnEmptySuccessor_ReadsWhatItsWriterStillWrites()
-    {
-        using GrowingFile file = new(_log, "1\n");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1");
-        File.Move(_log, _log + ".1");
-        using GrowingFile successor = new(_log);
-        await lines.ExpectNothingAsync();
-        await Task.Delay(500, _stop);
-        file.Append("late\n");
-        await lines.ExpectAsync("late");
-        successor.Append("2\n");
-        await lines.ExpectAsync("2");
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_RotatedSeveralTimesAtOnce_ReadsEveryFileInOrder()
-    {
-        using GrowingFile file = new(_log, "0\n");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("0");
-        for (int i = 1; i <= 12; i++)
-        {
-            Rotate(file);
-            file.Append($"{i}\n");
-        }
-
-        await lines.ExpectAsync([.. Enumerable.Range(1, 12).Select(static i => $"{i}")]);
-        await lines.ExpectNothingAsync();
-    }
-
-    [Theory]
-    [InlineData("{name}-#", "log-20261122", "log-2026-11-22_13.59")]
-    [InlineData("old/{name}.#", "old/log.2", "old/log.1")]
-    [InlineData("{stem}.*.txt", "log.b.txt", "log.a.txt")]
-    public async Task RotatedNames_OfAnyForm_AreFound(string pattern, string first, string second)
-    {
-        Directory.CreateDirectory(_folder.File("old"));
-        using GrowingFile file = new(_log, "1\n");
-        await using FollowedLog lines = new(_log, FollowedLog.Quick with { RotatedNames = [pattern] });
-        await lines.ExpectAsync("1");
-        File.Move(_log, _folder.File(first));
-        file.Reopen();
-        file.Append("2\n");
-        await Task.Delay(20, _stop);
-        File.Move(_log, _folder.File(second));
-        file.Reopen();
-        file.Append("3\n");
-        await lines.ExpectAsync("2", "3");
     }
 
     [Theory]
@@ -205,38 +133,6 @@ public sealed class LogFollowerTests : IDisposable
     [InlineData("{name}#g", "service.log", false)]
     public void RotatedNames_Pattern_MeansWhatItSays(string pattern, string name, bool isMeant)
         => Assert.Equal(isMeant, new RotatedName(pattern, _folder.File("service.log")).IsMatch(name, out _));
-
-    [Fact]
-    public async Task ReadLinesAsync_RotatedFilesThatWereThereAtTheStart_AreNotRead()
-    {
-        File.WriteAllText(_log + ".2", "old\n");
-        File.WriteAllText(_log + ".1", "older than the log\n");
-        using GrowingFile file = new(_log, "1\n");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1");
-        Rotate(file);
-        file.Append("2\n");
-        await lines.ExpectAsync("2");
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_FilesThatSomebodyCopiesOrUnpacks_AreNotRead()
-    {
-        using GrowingFile file = new(_log, "1\n");
-        Assert.SkipUnless(FileIdentity.TryGet(_log, out FileIdentity identity) && identity.Created != 0,
-            "The system does not tell when a file was made.");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1");
-        await Task.Delay(20, _stop);
-        File.WriteAllText(_log + ".7", "unpacked\n");
-        File.SetLastWriteTimeUtc(_log + ".7", DateTime.UtcNow.AddDays(-7));
-        Rotate(file);
-        await Task.Delay(20, _stop);
-        File.WriteAllText(_log + ".9", "a copy\n");
-        file.Append("2\n");
-        await lines.ExpectAsync("2");
-        await lines.ExpectNothingAsync();
-    }
 
     [Theory]
     [InlineData("missing/log")]
@@ -328,149 +224,9 @@ public sealed class LogFollowerTests : IDisposable
         Assert.Equal(("4", !hasCopy), (lines.Current.ToString(), lines.Current.IsAfterGap));
     }
 
-    [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task Checkpoint_FileIsAwayAtTheStartAndThenBack_GoesOnWhereItWas(bool hasRotated)
-    {
-        if (hasRotated)
-        {
-            File.WriteAllText(_log + ".1", "old\n");
-        }
-
-        File.WriteAllText(_log, "1\n2\n");
-        Assert.True(FileIdentity.TryGet(_log, out FileIdentity identity));
-        string elsewhere = _folder.File("elsewhere");
-        File.Move(_log, elsewhere);
-        await using FollowedLog lines = new(_log, FollowedLog.From(new FileCheckpoint(identity, 2)));
-        await lines.ExpectNothingAsync();
-        File.Move(elsewhere, _log);
-        await lines.ExpectAsync("2");
-        Assert.False(lines.Current.IsAfterGap);
-    }
-
     [Fact]
     public void IdleTimeout_LongerThanATimerTakes_ThrowsAtOnce()
         => Assert.Throws<ArgumentOutOfRangeException>(() => new LogFollower(_log, new() { IdleTimeout = TimeSpan.MaxValue }));
-
-    [Fact]
-    public async Task ReadLinesAsync_RenamedAndRenamedBack_GoesOnWhereItWas()
-    {
-        using GrowingFile file = new(_log, "1\nhalf");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1");
-        File.Move(_log, _folder.File("elsewhere"));
-        await lines.ExpectNothingAsync();
-        File.Move(_folder.File("elsewhere"), _log);
-        file.Append(" a line\n2\n");
-        await lines.ExpectAsync("half a line", "2");
-        Assert.False(lines.Current.IsAfterGap);
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_CopiedAndCut_BeginsAgain()
-    {
-        using GrowingFile file = new(_log, "1\n2\nhalf");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1", "2");
-        await lines.ExpectNothingAsync();
-        File.Copy(_log, _log + ".1");
-        file.Cut(0);
-        FollowedLine torn = await lines.NextAsync();
-        Assert.Equal(("half", false), (torn.ToString(), torn.HasLineEnd));
-        file.Append("3\n");
-        await lines.ExpectAsync("3");
-
-        // The copy holds all that was read: nothing is known to be gone.
-        Assert.False(lines.Current.IsAfterGap);
-        Assert.Equal(2, lines.Current.Checkpoint.Offset);
-        file.Append("4\n");
-        await lines.ExpectAsync("4");
-        Assert.False(lines.Current.IsAfterGap);
-
-        // The copy is no file of the log.
-        Rotate(file);
-        file.Append("5\n");
-        await lines.ExpectAsync("5");
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_CutAndGrownPastWhatWasReadAtOnce_BeginsAgain()
-    {
-        using GrowingFile file = new(_log, "000\n001\n");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("000", "001");
-        await lines.ExpectNothingAsync();
-
-        // One write makes the file longer than it was: nobody sees it shorter who does not look in between.
-        file.Cut(0);
-        file.Append("002\n003\n004\n");
-        await lines.ExpectAsync("002", "003", "004");
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_CutAndGrownPastWhatWasReadWhileTheCallerHasALine_BeginsAgainAndTells()
-    {
-        using GrowingFile file = new(_log, "000\n001\n");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("000", "001");
-
-        // The next read waits for nothing.
-        file.Cut(0);
-        file.Append("0002\n0003\n0004\n");
-        await lines.ExpectAsync("0002");
-        Assert.True(lines.Current.IsAfterGap);
-        await lines.ExpectAsync("0003", "0004");
-    }
-
-    [Fact]
-    public async Task ReadLinesAsync_CutAndGrownWithinALine_GivesWhatThereWasOfItAndBeginsAgain()
-    {
-        using GrowingFile file = new(_log, "half");
-        await using FollowedLog lines = new(_log);
-        _ = lines.StepAsync();
-        await lines.ExpectNothingAsync();
-        file.Cut(0);
-        file.Append("0002\n0003\n");
-        FollowedLine torn = await lines.NextAsync();
-        Assert.Equal(("half", false), (torn.ToString(), torn.HasLineEnd));
-        await lines.ExpectAsync("0002");
-        Assert.True(lines.Current.IsAfterGap);
-        await lines.ExpectAsync("0003");
-    }
-
-    [Fact]
-    public async Task Checkpoint_OfAFileThatIsCutAndGrownBeforeAnyLine_BeginsAgainAndTells()
-    {
-        using GrowingFile file = new(_log, "000\n001\n");
-        FileIdentity.TryGet(_log, out FileIdentity identity);
-        await using FollowedLog lines = new(_log, FollowedLog.From(new FileCheckpoint(identity, file.Length)));
-        _ = lines.StepAsync();
-        await lines.ExpectNothingAsync();
-        file.Cut(0);
-        file.Append("0002\n0003\n");
-        await lines.ExpectAsync("0002");
-        Assert.True(lines.Current.IsAfterGap);
-        await lines.ExpectAsync("0003");
-    }
-
-    [Fact]
-    public async Task HasLineEnd_OfAFileThatEndsWithoutOne_IsToldWhenTheNextHasTakenOver()
-    {
-        using GrowingFile file = new(_log, "1\ntorn");
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1");
-        Rotate(file);
-        await lines.ExpectNothingAsync();
-        file.Append("2\n");
-        FollowedLine torn = await lines.NextAsync();
-        Assert.Equal(("torn", false, 6L), (torn.ToString(), torn.HasLineEnd, torn.Checkpoint.Offset));
-        FileCheckpoint checkpoint = torn.Checkpoint;
-        await lines.ExpectAsync("2");
-
-        await using FollowedLog again = new(_log, FollowedLog.From(checkpoint));
-        await again.ExpectAsync("2");
-    }
 
     [Theory]
     [InlineData(null, "1 2 3 4")]
@@ -499,86 +255,6 @@ public sealed class LogFollowerTests : IDisposable
         await lines.ExpectAsync(new string('y', 200_000) + "z");
     }
 
-    [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task Checkpoint_OfAFileThatWasRenamedMeanwhile_GoesOnThere(bool hasSeveral)
-    {
-        File.WriteAllText(_log + ".1", "old\n");
-        using GrowingFile file = new(_log, "1\n2\n");
-        FileCheckpoint checkpoint = await FirstAsync();
-        for (int i = 3; i <= (hasSeveral ? 7 : 3); i++)
-        {
-            await Task.Delay(20, _stop);
-            Rotate(file);
-            file.Append($"{i}\n");
-        }
-
-        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
-        await lines.ExpectAsync([.. Enumerable.Range(2, hasSeveral ? 6 : 2).Select(static i => $"{i}")]);
-        await lines.ExpectNothingAsync();
-        file.Append("more\n");
-        await lines.ExpectAsync("more");
-    }
-
-    [Fact]
-    public async Task Checkpoint_OfAFileWithoutASuccessor_GoesOnWhileItsWriterDoes()
-    {
-        using GrowingFile file = new(_log, "1\n2\n");
-        FileCheckpoint checkpoint = await FirstAsync();
-        File.Move(_log, _log + ".1");
-        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
-        await lines.ExpectAsync("2");
-        await lines.ExpectNothingAsync();
-        file.Append("3\n");
-        await lines.ExpectAsync("3");
-        file.Reopen();
-        file.Append("4\n");
-        await lines.ExpectAsync("4");
-    }
-
-    [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task Checkpoint_OfAFileThatWasRemovedOrCompressed_GoesOnInTheCompressedOneOrTells(bool isCompressed)
-    {
-        File.WriteAllText(_log + ".1", "old\n");
-        using GrowingFile file = new(_log, "1\n2\n");
-        FileCheckpoint checkpoint = await FirstAsync();
-        await Task.Delay(20, _stop);
-        Rotate(file);
-        file.Append("3\n");
-        await Task.Delay(20, _stop);
-        Rotate(file);
-        file.Append("4\n");
-        if (isCompressed)
-        {
-            using FileStream compressed = File.Create(_log + ".2.gz");
-            using GZipStream zip = new(compressed, CompressionLevel.Fastest);
-            zip.Write(File.ReadAllBytes(_log + ".2"));
-        }
-
-        File.Delete(_log + ".2");
-        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
-        if (isCompressed)
-        {
-            await lines.ExpectAsync("2", "3", "4");
-            Assert.False(lines.Current.IsAfterGap);
-        }
-        else if (checkpoint.Identity.Created != 0)
-        {
-            await lines.ExpectAsync("3");
-            Assert.True(lines.Current.IsAfterGap);
-            await lines.ExpectAsync("4");
-            Assert.False(lines.Current.IsAfterGap);
-        }
-        else
-        {
-            await lines.ExpectAsync("4");
-            Assert.True(lines.Current.IsAfterGap);
-        }
-    }
-
     [Fact]
     public async Task Checkpoint_InACompressedFileThatIsDamagedBeforeIt_GoesOnBehindThatFileAndTells()
     {
@@ -591,18 +267,6 @@ public sealed class LogFollowerTests : IDisposable
         Assert.True(lines.Current.IsAfterGap);
         await lines.ExpectAsync("2");
         Assert.False(lines.Current.IsAfterGap);
-    }
-
-    [Fact]
-    public async Task Checkpoint_OfAFileThatWasCutMeanwhile_BeginsAgainAndTells()
-    {
-        using GrowingFile file = new(_log, "1\n2\n");
-        FileCheckpoint checkpoint = await FirstAsync() with { Offset = 4 };
-        file.Cut(0);
-        file.Append("3\n");
-        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
-        await lines.ExpectAsync("3");
-        Assert.True(lines.Current.IsAfterGap);
     }
 
     [Theory]
@@ -734,30 +398,5 @@ public sealed class LogFollowerTests : IDisposable
         }
 
         return before.Thread == Environment.CurrentManagedThreadId ? GC.GetAllocatedBytesForCurrentThread() - before.Bytes : long.MaxValue;
-    }
-
-    private async Task<FileCheckpoint> FirstAsync()
-    {
-        await using FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1");
-        return lines.Current.Checkpoint;
-    }
-
-    /// <summary>As logrotate does: log.1 becomes log.2, and so on, and the log log.1.</summary>
-    private void Rotate(GrowingFile file)
-    {
-        int last = 0;
-        while (File.Exists($"{_log}.{last + 1}"))
-        {
-            last++;
-        }
-
-        for (; last > 0; last--)
-        {
-            File.Move($"{_log}.{last}", $"{_log}.{last + 1}");
-        }
-
-        File.Move(_log, _log + ".1");
-        file.Reopen();
     }
 }

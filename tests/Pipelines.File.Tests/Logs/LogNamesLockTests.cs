@@ -3,14 +3,11 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>What is asked of the names of a log while a search hashes files, which takes long if they are compressed.</summary>
-public sealed class LogNamesLockTests : IDisposable
+public sealed class LogNamesLockTests : FileTests
 {
-    private readonly TempFolder _folder = new();
     private readonly string _log;
 
     public LogNamesLockTests() => _log = _folder.File("log");
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task Update_UnderWay_HoldsUpNeitherStatisticsNorTheTail()

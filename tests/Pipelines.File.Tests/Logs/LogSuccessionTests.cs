@@ -1,116 +1,15 @@
-using System.IO.Compression;
 using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
 /// <summary>
-/// Which file comes next where names and times say too little, or something wrong: no line is lost, and none comes twice.
+/// Which file comes next where it is compressed, or cannot be looked at: no line is lost, and none comes twice.
 /// </summary>
-public sealed class LogSuccessionTests : IDisposable
+public sealed class LogSuccessionTests : FileTests
 {
-    private readonly TempFolder _folder = new();
     private readonly string _log;
 
-    public LogSuccessionTests()
-    {
-        _log = _folder.File("log");
-        Directory.CreateDirectory(_folder.File("old"));
-    }
-
-    public void Dispose() => _folder.Dispose();
-
-    [Fact]
-    public async Task RotatedNames_OnAnotherVolume_NothingComesTwice()
-    {
-        using GrowingFile file = new(_log, Lines(1, 4));
-        await using FollowedLog lines = new(_log, FollowedLog.Quick with { RotatedNames = ["old/{name}.#"] });
-        await lines.ExpectAsync("1", "2", "3", "4");
-        MoveToAnotherVolume(_log, _folder.File("old/log.1"));
-        file.Reopen();
-        file.Append(Lines(5, 8));
-        await lines.ExpectAsync("5", "6", "7", "8");
-        File.Move(_folder.File("old/log.1"), _folder.File("old/log.2"));
-        MoveToAnotherVolume(_log, _folder.File("old/log.1"));
-        file.Reopen();
-        file.Append(Lines(9, 12));
-        await lines.ExpectAsync("9", "10", "11", "12");
-        await lines.ExpectNothingAsync();
-    }
-
-    [Theory]
-    [InlineData("")]
-    [InlineData("old/{name}.#")]
-    public async Task RotatedNames_NoneInTheFolderOfTheLog_TheNextFileIsFoundAllTheSame(string name)
-    {
-        using GrowingFile file = new(_log, Lines(1, 2));
-        await using FollowedLog lines = new(_log, FollowedLog.Quick with { RotatedNames = name.Length == 0 ? [] : [name] });
-        await lines.ExpectAsync("1", "2");
-        File.Move(_log, _folder.File("elsewhere"));
-        file.Reopen();
-        file.Append(Lines(3, 3));
-        await lines.ExpectAsync("3");
-    }
-
-    [Fact]
-    public async Task Checkpoint_OfAFileThatWasMovedToAnotherVolume_GoesOnThere()
-    {
-        using GrowingFile file = new(_log, Lines(1, 4));
-        QuickOptions options = FollowedLog.Quick with { RotatedNames = ["old/{name}.#"] };
-        FileCheckpoint checkpoint = await CheckpointAsync(options, "1", "2");
-        MoveToAnotherVolume(_log, _folder.File("old/log.2"));
-        file.Reopen();
-        file.Append(Lines(5, 8));
-        MoveToAnotherVolume(_log, _folder.File("old/log.1"));
-        file.Reopen();
-        file.Append(Lines(9, 12));
-        await using FollowedLog lines = new(_log, options with { Checkpoint = checkpoint });
-        await lines.ExpectAsync([.. Enumerable.Range(3, 10).Select(static i => $"{i}")]);
-        await lines.ExpectNothingAsync();
-    }
-
-    [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task RotatedNames_CopyBesideTheLog_IsNotRead(bool isStopped)
-    {
-        using GrowingFile file = new(_log, Lines(1, 5));
-        FollowedLog lines = new(_log);
-        await lines.ExpectAsync("1", "2", "3", "4", "5");
-        FileCheckpoint checkpoint = lines.Current.Checkpoint;
-        if (isStopped)
-        {
-            await lines.DisposeAsync();
-        }
-
-        await Task.Delay(20, TestContext.Current.CancellationToken);
-        File.Copy(_log, _log + "-20261123");
-        file.Append(Lines(6, 6));
-        File.Move(_log, _log + ".1");
-        file.Reopen();
-        file.Append(Lines(7, 7));
-        await using FollowedLog after = isStopped ? new(_log, FollowedLog.From(checkpoint)) : lines;
-        await after.ExpectAsync("6", "7");
-        await after.ExpectNothingAsync();
-    }
-
-    [Fact]
-    public async Task Checkpoint_ClockWasSetBackBetweenTwoRotations_LosesNothing()
-    {
-        Assert.SkipWhen(OperatingSystem.IsWindows(), "Without times of creation the last writes say which of two files is older.");
-        using GrowingFile file = new(_log, Lines(1, 4));
-        FileCheckpoint checkpoint = await CheckpointAsync(FollowedLog.Quick, "1", "2");
-        await Task.Delay(20, TestContext.Current.CancellationToken);
-        File.Move(_log, _log + ".2");
-        file.Reopen();
-        file.Append(Lines(5, 8));
-        File.Move(_log, _log + ".1");
-        File.SetLastWriteTimeUtc(_log + ".1", DateTime.UtcNow.AddHours(-1));
-        file.Reopen();
-        file.Append(Lines(9, 12));
-        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
-        await lines.ExpectAsync([.. Enumerable.Range(3, 10).Select(static i => $"{i}")]);
-        await lines.ExpectNothingAsync();
-    }
+    public LogSuccessionTests() => _log = _folder.File("log");
 
     [Fact]
     public async Task Checkpoint_OfACompressedFile_GoesOnWithinIt()
@@ -124,8 +23,8 @@ public sealed class LogSuccessionTests : IDisposable
         File.Move(_log, _log + ".1");
         file.Reopen();
         file.Append("last\n");
-        Compress(_log + ".2");
-        Compress(_log + ".1");
+        LogStory.Compress(_log + ".2");
+        LogStory.Compress(_log + ".1");
         await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
         FileCheckpoint within = default;
         for (int i = 4; i <= 200_000; i++)
@@ -156,7 +55,7 @@ public sealed class LogSuccessionTests : IDisposable
                 File.Move(_log + ".1.gz", $"{_log}.{i}.gz");
             }
 
-            Compress(_log + ".1");
+            LogStory.Compress(_log + ".1");
             await lines.ExpectAsync($"{i}");
         }
 
@@ -186,10 +85,10 @@ public sealed class LogSuccessionTests : IDisposable
 
         // Its last write came in the tick in which the next file was created, or later, as with logrotate's create.
         File.SetLastWriteTimeUtc(_log + ".1", second);
-        Compress(_log + ".1");
+        LogStory.Compress(_log + ".1");
         File.Move(_log + ".1.gz", _log + ".2.gz");
         File.Move(_log, _log + ".1");
-        Compress(_log + ".1");
+        LogStory.Compress(_log + ".1");
         file.Reopen();
         file.Append(Lines(7, 7));
         Update(names);
@@ -220,78 +119,6 @@ public sealed class LogSuccessionTests : IDisposable
         Assert.Null(names.TryTake());
     }
 
-    [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task Cut_WithWhatWasNotReadInACopy_ReadsTheCopyOn(bool isStopped)
-    {
-        using GrowingFile file = new(_log, Lines(1, 100));
-        FollowedLog lines = new(_log, FollowedLog.Quick);
-        await lines.ExpectAsync([.. Enumerable.Range(1, 100).Select(static i => $"{i}")]);
-        FileCheckpoint checkpoint = lines.Current.Checkpoint;
-        if (isStopped)
-        {
-            await lines.DisposeAsync();
-        }
-
-        file.Append(Lines(101, 110));
-        File.Copy(_log, _log + ".1");
-        file.Cut(0);
-        file.Append(Lines(111, 115));
-        await using FollowedLog after = isStopped ? new(_log, FollowedLog.From(checkpoint)) : lines;
-        int last = 100;
-        while (last < 115)
-        {
-            FollowedLine line = await after.NextAsync();
-            Assert.Equal($"{++last}", line.ToString());
-            Assert.False(line.IsAfterGap);
-        }
-    }
-
-    [Fact]
-    public async Task Checkpoint_AnotherFileHasTheName_IsNotReadFromTheMiddle()
-    {
-        File.WriteAllText(_log, Lines(1, 100));
-        FileCheckpoint checkpoint = await CheckpointAsync(FollowedLog.Quick, "1", "2");
-        File.WriteAllText(_log, Lines(501, 600));
-        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
-        await lines.ExpectAsync("501");
-        Assert.True(lines.Current.IsAfterGap);
-    }
-
-    [Fact]
-    public async Task RotatedNames_NumbersThatIncrease_AreReadInTheirOrder()
-    {
-        using GrowingFile file = new(_log, Lines(1, 1));
-        FileCheckpoint checkpoint = await CheckpointAsync(FollowedLog.Quick, "1");
-        for (int i = 1; i <= 11; i++)
-        {
-            await Task.Delay(20, TestContext.Current.CancellationToken);
-            File.Move(_log, $"{_log}.{i}");
-            file.Reopen();
-            file.Append(Lines(i + 1, i + 1));
-        }
-
-        await using FollowedLog lines = new(_log, FollowedLog.From(checkpoint));
-        await lines.ExpectAsync([.. Enumerable.Range(2, 11).Select(static i => $"{i}")]);
-        await lines.ExpectNothingAsync();
-    }
-
-    /// <summary>As gzip(1): a new file with the old time, and the old one is gone.</summary>
-    private static void Compress(string path)
-    {
-        DateTime written = File.GetLastWriteTimeUtc(path);
-        using (FileStream compressed = File.Create(path + ".gz"))
-        {
-            using GZipStream zip = new(compressed, CompressionLevel.Fastest);
-            using FileStream content = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete);
-            content.CopyTo(zip);
-        }
-
-        File.SetLastWriteTimeUtc(path + ".gz", written);
-        File.Delete(path);
-    }
-
     private static string Lines(int first, int last)
         => string.Concat(Enumerable.Range(first, last - first + 1).Select(static i => $"{i}\n"));
 
@@ -306,15 +133,6 @@ public sealed class LogSuccessionTests : IDisposable
             folder.Look(isSure: true);
             return LogListing.Take(_log, names.Rotated, _ => folder);
         }
-    }
-
-    /// <summary>As mv(1): a new file with the old time, and the old one is gone.</summary>
-    private static void MoveToAnotherVolume(string from, string to)
-    {
-        DateTime written = File.GetLastWriteTimeUtc(from);
-        File.Copy(from, to);
-        File.SetLastWriteTimeUtc(to, written);
-        File.Delete(from);
     }
 
     /// <summary>The position after these lines, which are the first.</summary>

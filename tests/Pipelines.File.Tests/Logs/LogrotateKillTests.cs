@@ -13,7 +13,7 @@ namespace FilePipelines.Tests;
 /// </summary>
 [Collection("whole process")]
 [Trait("Category", StressTime.Category)]
-public sealed class LogrotateKillTests : IDisposable
+public sealed class LogrotateKillTests : FileTests
 {
     private const int LineLength = 100;
     private const int NumberLength = 12;
@@ -24,23 +24,20 @@ public sealed class LogrotateKillTests : IDisposable
     private static readonly int s_rotations = (int)Given("PIPELINES_FILE_ROTATIONS", 4);
     private static readonly double s_bytesPerSecond = Given("PIPELINES_FILE_LOG_RATE", 10) * 1e6;
 
-    private readonly TempFolder _folder = new();
     private readonly string _log;
     private readonly string _output;
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
     // Is there from the rotation until the writer has opened the new file: what is written to a file that gzip reads may be lost.
     private readonly string _hangUp;
 
     public LogrotateKillTests()
         => (_log, _output, _hangUp) = (_folder.File("log"), _folder.File("shipped"), _folder.File("hang-up"));
 
-    public void Dispose() => _folder.Dispose();
-
     [Theory]
     [InlineData("create")]
     [InlineData("create\n compress")]
     [InlineData("create\n compress\n delaycompress")]
     [InlineData("create\n dateext\n dateformat -%Y%m%d-%s")]
+    [InlineData("create\n compress\n dateext\n dateformat -%Y%m%d-%s")]
     [InlineData("nocreate\n olddir old")]
     public Task Create_EveryLineComesAndOnlyAKillRepeatsSome(string mode) => RunAsync(mode, isCut: false);
 

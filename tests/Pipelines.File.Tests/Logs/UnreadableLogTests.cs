@@ -5,18 +5,13 @@ using Pipelines.File.IO;
 namespace FilePipelines.Tests;
 
 /// <summary>Logs and folders that may not be read, or not yet: the others go on, and they come when they may be read.</summary>
-public sealed class UnreadableLogTests : IDisposable
+public sealed class UnreadableLogTests : FileTests
 {
     private const UnixFileMode Everybody = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute
         | UnixFileMode.GroupRead | UnixFileMode.GroupExecute | UnixFileMode.OtherRead | UnixFileMode.OtherExecute;
 
     private static readonly TimeSpan s_second = TimeSpan.FromSeconds(1);
     private static readonly TimeSpan s_minute = TimeSpan.FromMinutes(1);
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
 
     [Fact]
     public async Task OnUnreadable_LogStaysSo_IsCalledAtOnceAndNowAndThen()

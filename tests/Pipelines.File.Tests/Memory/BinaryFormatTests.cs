@@ -1,6 +1,8 @@
 using System.Buffers;
 using System.Buffers.Binary;
 using System.IO.Pipelines;
+using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
 using System.Text;
 using FsCheck;
 using FsCheck.Fluent;
@@ -9,8 +11,8 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>
-/// Binary values written into buffer writers and read from sequences, with <see cref="BinaryWriter"/>, <see cref="BinaryReader"/> and
-/// <see cref="BinaryPrimitives"/> as oracles.
+/// Binary values written into buffer writers and read from sequences, with <see cref="BinaryWriter"/> and <see cref="BinaryReader"/> as
+/// oracles, and numbers as they are in memory.
 /// </summary>
 public sealed class BinaryFormatTests
 {
@@ -38,134 +40,50 @@ public sealed class BinaryFormatTests
         FilePipeWriter,
     }
 
-    private static readonly Dictionary<string, Format> s_formats = new()
+    private delegate bool TryReadOne<T>(ref SequenceReader<byte> reader, out T value);
+
+    private delegate bool TryReadAll<T>(ref SequenceReader<byte> reader, T[] values);
+
+    private static readonly Dictionary<string, Format> s_formats = new(
+        [
+            .. Number<short>("Int16LittleEndian", (w, v) => w.WriteInt16LittleEndian(v), (w, v) => w.WriteInt16LittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadInt16LittleEndian(out v), (ref r, v) => r.TryReadInt16LittleEndian(v.AsSpan())),
+            .. Number<short>("Int16BigEndian", (w, v) => w.WriteInt16BigEndian(v), (w, v) => w.WriteInt16BigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadInt16BigEndian(out v), (ref r, v) => r.TryReadInt16BigEndian(v.AsSpan())),
+            .. Number<ushort>("UInt16LittleEndian", (w, v) => w.WriteUInt16LittleEndian(v), (w, v) => w.WriteUInt16LittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadUInt16LittleEndian(out v), (ref r, v) => r.TryReadUInt16LittleEndian(v.AsSpan())),
+            .. Number<ushort>("UInt16BigEndian", (w, v) => w.WriteUInt16BigEndian(v), (w, v) => w.WriteUInt16BigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadUInt16BigEndian(out v), (ref r, v) => r.TryReadUInt16BigEndian(v.AsSpan())),
+            .. Number<int>("Int32LittleEndian", (w, v) => w.WriteInt32LittleEndian(v), (w, v) => w.WriteInt32LittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadInt32LittleEndian(out v), (ref r, v) => r.TryReadInt32LittleEndian(v.AsSpan())),
+            .. Number<int>("Int32BigEndian", (w, v) => w.WriteInt32BigEndian(v), (w, v) => w.WriteInt32BigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadInt32BigEndian(out v), (ref r, v) => r.TryReadInt32BigEndian(v.AsSpan())),
+            .. Number<uint>("UInt32LittleEndian", (w, v) => w.WriteUInt32LittleEndian(v), (w, v) => w.WriteUInt32LittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadUInt32LittleEndian(out v), (ref r, v) => r.TryReadUInt32LittleEndian(v.AsSpan())),
+            .. Number<uint>("UInt32BigEndian", (w, v) => w.WriteUInt32BigEndian(v), (w, v) => w.WriteUInt32BigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadUInt32BigEndian(out v), (ref r, v) => r.TryReadUInt32BigEndian(v.AsSpan())),
+            .. Number<long>("Int64LittleEndian", (w, v) => w.WriteInt64LittleEndian(v), (w, v) => w.WriteInt64LittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadInt64LittleEndian(out v), (ref r, v) => r.TryReadInt64LittleEndian(v.AsSpan())),
+            .. Number<long>("Int64BigEndian", (w, v) => w.WriteInt64BigEndian(v), (w, v) => w.WriteInt64BigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadInt64BigEndian(out v), (ref r, v) => r.TryReadInt64BigEndian(v.AsSpan())),
+            .. Number<ulong>("UInt64LittleEndian", (w, v) => w.WriteUInt64LittleEndian(v), (w, v) => w.WriteUInt64LittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadUInt64LittleEndian(out v), (ref r, v) => r.TryReadUInt64LittleEndian(v.AsSpan())),
+            .. Number<ulong>("UInt64BigEndian", (w, v) => w.WriteUInt64BigEndian(v), (w, v) => w.WriteUInt64BigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadUInt64BigEndian(out v), (ref r, v) => r.TryReadUInt64BigEndian(v.AsSpan())),
+            .. Number<Half>("HalfLittleEndian", (w, v) => w.WriteHalfLittleEndian(v), (w, v) => w.WriteHalfLittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadHalfLittleEndian(out v), (ref r, v) => r.TryReadHalfLittleEndian(v.AsSpan())),
+            .. Number<Half>("HalfBigEndian", (w, v) => w.WriteHalfBigEndian(v), (w, v) => w.WriteHalfBigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadHalfBigEndian(out v), (ref r, v) => r.TryReadHalfBigEndian(v.AsSpan())),
+            .. Number<float>("SingleLittleEndian", (w, v) => w.WriteSingleLittleEndian(v), (w, v) => w.WriteSingleLittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadSingleLittleEndian(out v), (ref r, v) => r.TryReadSingleLittleEndian(v.AsSpan())),
+            .. Number<float>("SingleBigEndian", (w, v) => w.WriteSingleBigEndian(v), (w, v) => w.WriteSingleBigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadSingleBigEndian(out v), (ref r, v) => r.TryReadSingleBigEndian(v.AsSpan())),
+            .. Number<double>("DoubleLittleEndian", (w, v) => w.WriteDoubleLittleEndian(v), (w, v) => w.WriteDoubleLittleEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadDoubleLittleEndian(out v), (ref r, v) => r.TryReadDoubleLittleEndian(v.AsSpan())),
+            .. Number<double>("DoubleBigEndian", (w, v) => w.WriteDoubleBigEndian(v), (w, v) => w.WriteDoubleBigEndian(v.AsSpan()),
+                (ref r, out v) => r.TryReadDoubleBigEndian(out v), (ref r, v) => r.TryReadDoubleBigEndian(v.AsSpan())),
+        ])
     {
-        ["Int16LittleEndian"] = new((w, v) => w.WriteInt16LittleEndian((short)v), (w, v) => w.Write((short)v), r => r.ReadInt16(),
-            (ref r) => r.TryReadInt16LittleEndian(out short v) ? v : null),
-        ["Int16BigEndian"] = new((w, v) => w.WriteInt16BigEndian((short)v), (w, v) => w.Write(Reversed((short)v)),
-            r => Reversed(r.ReadInt16()), (ref r) => r.TryReadInt16BigEndian(out short v) ? v : null),
-        ["UInt16LittleEndian"] = new((w, v) => w.WriteUInt16LittleEndian((ushort)v), (w, v) => w.Write((ushort)v), r => r.ReadUInt16(),
-            (ref r) => r.TryReadUInt16LittleEndian(out ushort v) ? v : null),
-        ["UInt16BigEndian"] = new((w, v) => w.WriteUInt16BigEndian((ushort)v), (w, v) => w.Write(Reversed((ushort)v)),
-            r => Reversed(r.ReadUInt16()), (ref r) => r.TryReadUInt16BigEndian(out ushort v) ? v : null),
-        ["Int32LittleEndian"] = new((w, v) => w.WriteInt32LittleEndian((int)v), (w, v) => w.Write((int)v), r => r.ReadInt32(),
-            (ref r) => r.TryReadInt32LittleEndian(out int v) ? v : null),
-        ["Int32BigEndian"] = new((w, v) => w.WriteInt32BigEndian((int)v), (w, v) => w.Write(Reversed((int)v)), r => Reversed(r.ReadInt32()),
-            (ref r) => r.TryReadInt32BigEndian(out int v) ? v : null),
-        ["UInt32LittleEndian"] = new((w, v) => w.WriteUInt32LittleEndian((uint)v), (w, v) => w.Write((uint)v), r => r.ReadUInt32(),
-            (ref r) => r.TryReadUInt32LittleEndian(out uint v) ? v : null),
-        ["UInt32BigEndian"] = new((w, v) => w.WriteUInt32BigEndian((uint)v), (w, v) => w.Write(Reversed((uint)v)),
-            r => Reversed(r.ReadUInt32()), (ref r) => r.TryReadUInt32BigEndian(out uint v) ? v : null),
-        ["Int64LittleEndian"] = new((w, v) => w.WriteInt64LittleEndian((long)v), (w, v) => w.Write((long)v), r => r.ReadInt64(),
-            (ref r) => r.TryReadInt64LittleEndian(out long v) ? v : null),
-        ["Int64BigEndian"] = new((w, v) => w.WriteInt64BigEndian((long)v), (w, v) => w.Write(Reversed((long)v)),
-            r => Reversed(r.ReadInt64()), (ref r) => r.TryReadInt64BigEndian(out long v) ? v : null),
-        ["UInt64LittleEndian"] = new((w, v) => w.WriteUInt64LittleEndian((ulong)v), (w, v) => w.Write((ulong)v), r => r.ReadUInt64(),
-            (ref r) => r.TryReadUInt64LittleEndian(out ulong v) ? v : null),
-        ["UInt64BigEndian"] = new((w, v) => w.WriteUInt64BigEndian((ulong)v), (w, v) => w.Write(Reversed((ulong)v)),
-            r => Reversed(r.ReadUInt64()), (ref r) => r.TryReadUInt64BigEndian(out ulong v) ? v : null),
-        ["HalfLittleEndian"] = new((w, v) => w.WriteHalfLittleEndian((Half)v), (w, v) => w.Write((Half)v), r => r.ReadHalf(),
-            (ref r) => r.TryReadHalfLittleEndian(out Half v) ? v : null),
-        ["HalfBigEndian"] = new((w, v) => w.WriteHalfBigEndian((Half)v), (w, v) => w.Write(Reversed((Half)v)), r => Reversed(r.ReadHalf()),
-            (ref r) => r.TryReadHalfBigEndian(out Half v) ? v : null),
-        ["SingleLittleEndian"] = new((w, v) => w.WriteSingleLittleEndian((float)v), (w, v) => w.Write((float)v), r => r.ReadSingle(),
-            (ref r) => r.TryReadSingleLittleEndian(out float v) ? v : null),
-        ["SingleBigEndian"] = new((w, v) => w.WriteSingleBigEndian((float)v), (w, v) => w.Write(Reversed((float)v)),
-            r => Reversed(r.ReadSingle()), (ref r) => r.TryReadSingleBigEndian(out float v) ? v : null),
-        ["DoubleLittleEndian"] = new((w, v) => w.WriteDoubleLittleEndian((double)v), (w, v) => w.Write((double)v), r => r.ReadDouble(),
-            (ref r) => r.TryReadDoubleLittleEndian(out double v) ? v : null),
-        ["DoubleBigEndian"] = new((w, v) => w.WriteDoubleBigEndian((double)v), (w, v) => w.Write(Reversed((double)v)),
-            r => Reversed(r.ReadDouble()), (ref r) => r.TryReadDoubleBigEndian(out double v) ? v : null),
-        ["Int16LittleEndian[]"] = new(
-            (w, v) => w.WriteInt16LittleEndian((short[])v),
-            (w, v) => Array.ForEach((short[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadInt16()).ToArray(),
-            (ref r) => new short[ArrayLength] is var v && r.TryReadInt16LittleEndian(v.AsSpan()) ? v : null),
-        ["Int16BigEndian[]"] = new(
-            (w, v) => w.WriteInt16BigEndian((short[])v),
-            (w, v) => Array.ForEach((short[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadInt16())).ToArray(),
-            (ref r) => new short[ArrayLength] is var v && r.TryReadInt16BigEndian(v.AsSpan()) ? v : null),
-        ["UInt16LittleEndian[]"] = new(
-            (w, v) => w.WriteUInt16LittleEndian((ushort[])v),
-            (w, v) => Array.ForEach((ushort[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadUInt16()).ToArray(),
-            (ref r) => new ushort[ArrayLength] is var v && r.TryReadUInt16LittleEndian(v.AsSpan()) ? v : null),
-        ["UInt16BigEndian[]"] = new(
-            (w, v) => w.WriteUInt16BigEndian((ushort[])v),
-            (w, v) => Array.ForEach((ushort[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadUInt16())).ToArray(),
-            (ref r) => new ushort[ArrayLength] is var v && r.TryReadUInt16BigEndian(v.AsSpan()) ? v : null),
-        ["Int32LittleEndian[]"] = new(
-            (w, v) => w.WriteInt32LittleEndian((int[])v),
-            (w, v) => Array.ForEach((int[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadInt32()).ToArray(),
-            (ref r) => new int[ArrayLength] is var v && r.TryReadInt32LittleEndian(v.AsSpan()) ? v : null),
-        ["Int32BigEndian[]"] = new(
-            (w, v) => w.WriteInt32BigEndian((int[])v),
-            (w, v) => Array.ForEach((int[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadInt32())).ToArray(),
-            (ref r) => new int[ArrayLength] is var v && r.TryReadInt32BigEndian(v.AsSpan()) ? v : null),
-        ["UInt32LittleEndian[]"] = new(
-            (w, v) => w.WriteUInt32LittleEndian((uint[])v),
-            (w, v) => Array.ForEach((uint[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadUInt32()).ToArray(),
-            (ref r) => new uint[ArrayLength] is var v && r.TryReadUInt32LittleEndian(v.AsSpan()) ? v : null),
-        ["UInt32BigEndian[]"] = new(
-            (w, v) => w.WriteUInt32BigEndian((uint[])v),
-            (w, v) => Array.ForEach((uint[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadUInt32())).ToArray(),
-            (ref r) => new uint[ArrayLength] is var v && r.TryReadUInt32BigEndian(v.AsSpan()) ? v : null),
-        ["Int64LittleEndian[]"] = new(
-            (w, v) => w.WriteInt64LittleEndian((long[])v),
-            (w, v) => Array.ForEach((long[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadInt64()).ToArray(),
-            (ref r) => new long[ArrayLength] is var v && r.TryReadInt64LittleEndian(v.AsSpan()) ? v : null),
-        ["Int64BigEndian[]"] = new(
-            (w, v) => w.WriteInt64BigEndian((long[])v),
-            (w, v) => Array.ForEach((long[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadInt64())).ToArray(),
-            (ref r) => new long[ArrayLength] is var v && r.TryReadInt64BigEndian(v.AsSpan()) ? v : null),
-        ["UInt64LittleEndian[]"] = new(
-            (w, v) => w.WriteUInt64LittleEndian((ulong[])v),
-            (w, v) => Array.ForEach((ulong[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadUInt64()).ToArray(),
-            (ref r) => new ulong[ArrayLength] is var v && r.TryReadUInt64LittleEndian(v.AsSpan()) ? v : null),
-        ["UInt64BigEndian[]"] = new(
-            (w, v) => w.WriteUInt64BigEndian((ulong[])v),
-            (w, v) => Array.ForEach((ulong[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadUInt64())).ToArray(),
-            (ref r) => new ulong[ArrayLength] is var v && r.TryReadUInt64BigEndian(v.AsSpan()) ? v : null),
-        ["HalfLittleEndian[]"] = new(
-            (w, v) => w.WriteHalfLittleEndian((Half[])v),
-            (w, v) => Array.ForEach((Half[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadHalf()).ToArray(),
-            (ref r) => new Half[ArrayLength] is var v && r.TryReadHalfLittleEndian(v.AsSpan()) ? v : null),
-        ["HalfBigEndian[]"] = new(
-            (w, v) => w.WriteHalfBigEndian((Half[])v),
-            (w, v) => Array.ForEach((Half[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadHalf())).ToArray(),
-            (ref r) => new Half[ArrayLength] is var v && r.TryReadHalfBigEndian(v.AsSpan()) ? v : null),
-        ["SingleLittleEndian[]"] = new(
-            (w, v) => w.WriteSingleLittleEndian((float[])v),
-            (w, v) => Array.ForEach((float[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadSingle()).ToArray(),
-            (ref r) => new float[ArrayLength] is var v && r.TryReadSingleLittleEndian(v.AsSpan()) ? v : null),
-        ["SingleBigEndian[]"] = new(
-            (w, v) => w.WriteSingleBigEndian((float[])v),
-            (w, v) => Array.ForEach((float[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadSingle())).ToArray(),
-            (ref r) => new float[ArrayLength] is var v && r.TryReadSingleBigEndian(v.AsSpan()) ? v : null),
-        ["DoubleLittleEndian[]"] = new(
-            (w, v) => w.WriteDoubleLittleEndian((double[])v),
-            (w, v) => Array.ForEach((double[])v, x => w.Write(x)),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => r.ReadDouble()).ToArray(),
-            (ref r) => new double[ArrayLength] is var v && r.TryReadDoubleLittleEndian(v.AsSpan()) ? v : null),
-        ["DoubleBigEndian[]"] = new(
-            (w, v) => w.WriteDoubleBigEndian((double[])v),
-            (w, v) => Array.ForEach((double[])v, x => w.Write(Reversed(x))),
-            r => Enumerable.Range(0, ArrayLength).Select(_ => Reversed(r.ReadDouble())).ToArray(),
-            (ref r) => new double[ArrayLength] is var v && r.TryReadDoubleBigEndian(v.AsSpan()) ? v : null),
         ["Byte"] = new((w, v) => w.WriteByte((byte)v), (w, v) => w.Write((byte)v), r => r.ReadByte(),
             (ref r) => r.TryReadByte(out byte v) ? v : null),
         ["SByte"] = new((w, v) => w.WriteSByte((sbyte)v), (w, v) => w.Write((sbyte)v), r => r.ReadSByte(),
@@ -485,26 +403,40 @@ public sealed class BinaryFormatTests
         return text.ToString();
     }
 
-    private static short Reversed(short value) => BinaryPrimitives.ReverseEndianness(value);
+    /// <summary>A type of numbers in one order of bytes: one of them, and an array.</summary>
+    private static KeyValuePair<string, Format>[] Number<T>(string name, Action<IBufferWriter<byte>, T> write,
+        Action<IBufferWriter<byte>, T[]> writeAll, TryReadOne<T> tryRead, TryReadAll<T> tryReadAll)
+        where T : unmanaged
+    {
+        bool isBig = name.EndsWith("BigEndian", StringComparison.Ordinal);
+        return
+        [
+            new(name, new((w, v) => write(w, (T)v), (w, v) => w.Write(BytesOf([(T)v], isBig)), r => Read(r, 1)[0],
+                (ref r) => tryRead(ref r, out T v) ? v : null)),
+            new(name + "[]", new((w, v) => writeAll(w, (T[])v), (w, v) => w.Write(BytesOf((T[])v, isBig)), r => Read(r, ArrayLength),
+                (ref r) => new T[ArrayLength] is var v && tryReadAll(ref r, v) ? v : null)),
+        ];
 
-    private static ushort Reversed(ushort value) => BinaryPrimitives.ReverseEndianness(value);
+        T[] Read(BinaryReader reader, int count)
+        {
+            byte[] bytes = new byte[count * Unsafe.SizeOf<T>()];
+            reader.BaseStream.ReadExactly(bytes);
+            return MemoryMarshal.Cast<byte, T>(BytesOf(MemoryMarshal.Cast<byte, T>(bytes), isBig)).ToArray();
+        }
+    }
 
-    private static int Reversed(int value) => BinaryPrimitives.ReverseEndianness(value);
+    /// <summary>The bytes of values on this machine, which is little-endian, or each value's in the opposite order.</summary>
+    private static byte[] BytesOf<T>(ReadOnlySpan<T> values, bool isReversed)
+        where T : unmanaged
+    {
+        byte[] bytes = MemoryMarshal.AsBytes(values).ToArray();
+        for (int i = 0; i < bytes.Length && isReversed; i += Unsafe.SizeOf<T>())
+        {
+            bytes.AsSpan(i, Unsafe.SizeOf<T>()).Reverse();
+        }
 
-    private static uint Reversed(uint value) => BinaryPrimitives.ReverseEndianness(value);
-
-    private static long Reversed(long value) => BinaryPrimitives.ReverseEndianness(value);
-
-    private static ulong Reversed(ulong value) => BinaryPrimitives.ReverseEndianness(value);
-
-    private static Half Reversed(Half value)
-        => BitConverter.Int16BitsToHalf(BinaryPrimitives.ReverseEndianness(BitConverter.HalfToInt16Bits(value)));
-
-    private static float Reversed(float value)
-        => BitConverter.Int32BitsToSingle(BinaryPrimitives.ReverseEndianness(BitConverter.SingleToInt32Bits(value)));
-
-    private static double Reversed(double value)
-        => BitConverter.Int64BitsToDouble(BinaryPrimitives.ReverseEndianness(BitConverter.DoubleToInt64Bits(value)));
+        return bytes;
+    }
 
     [Fact]
     [Trait("Category", StressTime.Category)]

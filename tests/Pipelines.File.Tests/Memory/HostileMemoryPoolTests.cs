@@ -13,12 +13,9 @@ namespace FilePipelines.Tests;
 /// Memory pools that throw, in every part and at every moment: what they throw is the error of the call that asked, nothing is lost or
 /// leaked, and the process lives.
 /// </summary>
-public sealed class HostileMemoryPoolTests : IDisposable
+public sealed class HostileMemoryPoolTests : FileTests
 {
     private const int Length = 60_000;
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     public HostileMemoryPoolTests() => Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts system calls of Linux.");
 
@@ -71,8 +68,6 @@ public sealed class HostileMemoryPoolTests : IDisposable
             return moments;
         }
     }
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [MemberData(nameof(ReaderMoments))]

@@ -6,16 +6,13 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>Memory that a caller has while another thread completes its reader or writer: it is given to nobody else.</summary>
-public sealed class MemoryThatIsOutTests : IDisposable
+public sealed class MemoryThatIsOutTests : FileTests
 {
     private const int Length = 200_000;
 
     // Sizes that no other test uses, so that what comes back to the pool is what these tests rent next.
     private const int ReaderSegment = 36_864;
     private const int WriterSegment = 40_960;
-
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
 
     /// <summary>How the caller came by its buffer.</summary>
     public enum Taken
@@ -26,8 +23,6 @@ public sealed class MemoryThatIsOutTests : IDisposable
         AfterPartlyAdvancing,
         CanceledWithBytes,
     }
-
-    public void Dispose() => _folder.Dispose();
 
     [Theory]
     [InlineData(Taken.Read, 0)]

@@ -9,13 +9,8 @@ using Pipelines.File;
 namespace FilePipelines.Tests;
 
 /// <summary>What <see cref="PooledMemoryStream"/> promises beyond <see cref="MemoryStream"/>, and where the two differ.</summary>
-public sealed class PooledMemoryStreamTests : IDisposable
+public sealed class PooledMemoryStreamTests : FileTests
 {
-    private readonly TempFolder _folder = new();
-    private readonly CancellationToken _stop = TestContext.Current.CancellationToken;
-
-    public void Dispose() => _folder.Dispose();
-
     public static TheoryData<string> Uses => [.. s_uses.Keys];
 
     private static readonly Dictionary<string, Func<PooledMemoryStream, object?>> s_uses = new()
@@ -93,40 +88,6 @@ public sealed class PooledMemoryStreamTests : IDisposable
             Assert.Equal(Pattern.At(1), stream.ReadByte());
             return new WeakReference(stream);
         }
-    }
-
-    [Fact]
-    public void GetSpan_InTheMiddle_LeavesWhatIsNotAdvancedOverAsItWas()
-    {
-        using PooledMemoryStream stream = new();
-        stream.Write(Pattern.Bytes(10_000));
-        stream.Position = 4090;
-        Span<byte> span = stream.GetSpan(100);
-        span.Fill(0xFF);
-        stream.Advance(10);
-        Assert.Equal(4100, stream.Position);
-        byte[] expected = Pattern.Bytes(10_000);
-        expected.AsSpan(4090, 10).Fill(0xFF);
-        Assert.Equal(expected, stream.ToArray());
-    }
-
-    [Fact]
-    public void GetSpan_BehindTheEnd_FillsTheGapWithZeros()
-    {
-        using PooledMemoryStream stream = new();
-        using (PooledMemoryStream dirty = new())
-        {
-            dirty.Write(Enumerable.Repeat((byte)0xEE, 100_000).ToArray());
-        }
-
-        stream.WriteByte(1);
-        stream.Position = 50_000;
-        stream.GetSpan(1)[0] = 2;
-        stream.Advance(1);
-        byte[] expected = new byte[50_001];
-        expected[0] = 1;
-        expected[50_000] = 2;
-        Assert.Equal(expected, stream.ToArray());
     }
 
     [Fact]
@@ -373,17 +334,6 @@ public sealed class PooledMemoryStreamTests : IDisposable
         await stream.CopyToAsync(pipe.Writer, _stop);
         await pipe.Writer.CompleteAsync();
         Assert.Equal(Pattern.Bytes(3_000_000), await received);
-    }
-
-    [Fact]
-    public void WriteTo_Itself_WritesWhatWasThereBefore()
-    {
-        using PooledMemoryStream stream = new();
-        stream.Write("0123456789"u8);
-        stream.Position = 3;
-        stream.WriteTo(stream);
-        Assert.Equal("0120123456789"u8, stream.ToArray());
-        Assert.Equal(13, stream.Position);
     }
 
     [Theory]
