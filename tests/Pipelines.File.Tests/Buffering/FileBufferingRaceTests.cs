@@ -86,42 +86,6 @@ public sealed class FileBufferingRaceTests : FileTests
         Assert.All(Directory.GetFiles(_folder.Path), path => Assert.StartsWith("saved", Path.GetFileName(path), StringComparison.Ordinal));
     }
 
-    [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
-    public async Task WriterAndReaders_OnThreads_EachGetsEveryByte(bool keeps)
-    {
-        for (int round = 0; round < Rounds.Of(20, 300); round++)
-        {
-            Random random = new(FuzzTime.Seed + round);
-            int length = random.Next(3_000_000);
-            FileBufferingPipe pipe = new(new() { Folder = _folder.Path, Keep = keeps, MemoryThreshold = random.Next(200_000) });
-            List<Task> all = [Task.Run(() => ReadAsync(pipe.Reader, 0, length, round), _stop)];
-            for (int reader = 0; keeps && reader < 4; reader++)
-            {
-                int offset = random.Next(length + 1);
-                int seed = round + reader;
-                all.Add(Task.Run(() => ReadAsync(pipe.OpenReader(offset), offset, length, seed), _stop));
-            }
-
-            all.Add(Task.Run(async () =>
-            {
-                for (int at = 0; at < length;)
-                {
-                    int size = Math.Min(length - at, random.Next(1, 100_000));
-                    await pipe.Writer.WriteAsync(Pattern.Bytes(size, at), _stop);
-                    at += size;
-                }
-
-                await pipe.Writer.CompleteAsync();
-            }, _stop));
-            await Task.WhenAll(all).WaitAsync(Eventually.Limit, _stop);
-            await pipe.DisposeAsync();
-        }
-
-        Assert.Empty(Directory.EnumerateFileSystemEntries(_folder.Path));
-    }
-
     private static bool IsSameCaller(string first, string second, params string[] calls) => calls.Contains(first) && calls.Contains(second);
 
     private async Task CallAsync(FileBufferingPipe pipe, string call, int round, bool isHeld, CancellationToken over)

@@ -231,37 +231,6 @@ public sealed class RudeCallerTests : FileTests
         Assert.Equal(1, OpenHandles.Of(path));
     }
 
-    [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
-    public async Task CancelPendingRead_DuringTheLastCallOfACopy_CancelsTheCopyOrTheNextRead(bool isHandedOver)
-    {
-        ChildProcess.SkipUnlessLinux();
-        string path = _folder.File("f", Pattern.Bytes(1000));
-        FilePipeReader? reader = null;
-        int isCanceled = 0;
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = _ => isHandedOver ? -11 : null,
-            OnRead = _ =>
-            {
-                if (reader!.Position == 1000 && Interlocked.Exchange(ref isCanceled, 1) == 0)
-                {
-                    reader.CancelPendingRead();
-                }
-
-                return null;
-            },
-        };
-        reader = calls.Read(path);
-        using MemoryStream target = new();
-        Exception? error = await Record.ExceptionAsync(() => reader.CopyToAsync(PipeWriter.Create(target), _stop));
-        ReadResult next = await reader.ReadAsync(_stop);
-        Assert.True(error is OperationCanceledException || next.IsCanceled, "The cancellation is lost.");
-        Assert.False(error is OperationCanceledException && next.IsCanceled);
-        await reader.CompleteAsync();
-    }
-
     [Fact]
     public async Task Abort_OfTheDestinationDuringACopy_KeepsItsMemoryFromThePoolUntilTheReadEnds()
     {

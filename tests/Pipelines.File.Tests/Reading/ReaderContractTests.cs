@@ -77,32 +77,6 @@ public sealed class ReaderContractTests : FileTests
         Assert.False(handle.IsClosed);
     }
 
-    [Theory]
-    [InlineData(1000)]
-    [InlineData(100_000)]
-    public async Task ReadAhead_BuffersNoMoreThanThePauseThresholdAndOneRead(long pause)
-    {
-        FilePipeReader reader = FilePipeReader.Create(
-            _folder.File("f", Pattern.Bytes(5_000_000)), new() { BufferSize = 1000, PauseReadAheadThreshold = pause });
-        ReadResult result = await reader.ReadAsync(_stop);
-        reader.AdvanceTo(result.Buffer.Start);
-        long largest = 0;
-        for (int i = 0; i < 20; i++)
-        {
-            await Task.Delay(5, _stop);
-            Assert.True(reader.TryRead(out result));
-            largest = Math.Max(largest, result.Buffer.Length);
-            reader.AdvanceTo(result.Buffer.Start);
-        }
-
-        Assert.InRange(largest, 1, pause + ReadBuffer.BytesPerRead);
-        reader.AdvanceTo(result.Buffer.End);
-
-        // It resumes by itself: TryRead makes no call of its own.
-        Assert.True(SpinWait.SpinUntil(() => reader.TryRead(out _), Eventually.Limit));
-        await reader.CompleteAsync();
-    }
-
     [Fact]
     public async Task ReadAhead_Paused_ResumesAtTheResumeThreshold()
     {

@@ -8,55 +8,6 @@ namespace FilePipelines.Tests;
 /// </summary>
 public sealed class ReleaseTests : FileTests
 {
-    /// <summary>
-    /// A read ahead finds that the file was cut, and its loop gives the memory back that it has not filled: until the caller's pool has
-    /// that, the reader is not released.
-    /// </summary>
-    [Fact]
-    public async Task ReaderCompleteAsync_WhileAReadAheadGivesMemoryBack_WaitsForThat()
-    {
-        Assert.SkipUnless(OperatingSystem.IsLinux(), "Elsewhere a file that is read cannot be cut.");
-        while (!await CompletesBesideAReadAheadAsync())
-        {
-        }
-    }
-
-    // False: the system was done with the read ahead before the loop awaited it, so that the thread that reads gave the memory back.
-    private async Task<bool> CompletesBesideAReadAheadAsync()
-    {
-        const int Read = 256 * 1024;
-        using ManualResetEventSlim isGivenBack = new();
-        using ManualResetEventSlim goesOn = new();
-        int reading = Environment.CurrentManagedThreadId;
-        bool isOnReading = false;
-        using HostilePool pool = new()
-        {
-            OnCall = part =>
-            {
-                if (part == HostilePool.Part.Dispose)
-                {
-                    isOnReading |= Environment.CurrentManagedThreadId == reading;
-                    isGivenBack.Set();
-                    Assert.True(isOnReading || goesOn.Wait(Eventually.Limit, _stop));
-                }
-            },
-        };
-        string path = _folder.File("f", Pattern.Bytes(2 * Read));
-        FilePipeReader reader = FilePipeReader.Create(path, new() { Pool = pool, BufferSize = Read, PauseReadAheadThreshold = 4 * Read });
-        PatternFile.SetLength(path, Read);
-
-        ValueTask<ReadResult> read = reader.ReadAsync(_stop);
-        reading = -1;
-        Assert.Equal(Read, (await read).Buffer.Length);
-        Assert.True(isGivenBack.Wait(Eventually.Limit, _stop));
-        Task completion = reader.CompleteAsync().AsTask();
-        bool isBeside = !isOnReading;
-        Assert.False(isBeside && completion.IsCompleted);
-        goesOn.Set();
-        await completion;
-        return isBeside;
-    }
-
     /// <summary>The pool has the memory again, but the buffer shows nobody else's.</summary>
     [Theory]
     [InlineData(false)]
@@ -120,49 +71,6 @@ public sealed class ReleaseTests : FileTests
             Assert.Equal(0, pool.Rented);
             AssertClosed(path);
             File.Delete(path);
-        }
-    }
-
-    [Fact]
-    [Trait("Category", StressTime.Category)]
-    public async Task ReaderCompleteAsync_WhileTheFirstReadAheadBegins_IsOver()
-    {
-        // In the order that this is about, what is completed was not what the wait for it is registered with. It was met about once in ten
-        // thousand.
-        const int Rounds = 3000;
-        string path = _folder.File("f", Pattern.Bytes(300_000));
-        CancellationToken stop = TestContext.Current.CancellationToken;
-        using Barrier barrier = new(2);
-        FilePipeReader reader = null!;
-        Task completion = Task.CompletedTask;
-        Thread other = new(() =>
-        {
-            for (int i = 0; i < Rounds; i++)
-            {
-                barrier.SignalAndWait(stop);
-                Thread.SpinWait(i % 300);
-                completion = reader.CompleteAsync().AsTask();
-                barrier.SignalAndWait(stop);
-            }
-        });
-        other.IsBackground = true;
-        other.Start();
-        for (int i = 0; i < Rounds; i++)
-        {
-            reader = FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 1000 });
-            ReadResult read = await reader.ReadAsync(stop);
-            barrier.SignalAndWait(stop);
-            try
-            {
-                reader.AdvanceTo(read.Buffer.End);
-            }
-            catch (InvalidOperationException)
-            {
-                // It is completed already.
-            }
-
-            barrier.SignalAndWait(stop);
-            await completion.WaitAsync(Eventually.Limit, stop);
         }
     }
 

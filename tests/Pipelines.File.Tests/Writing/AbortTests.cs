@@ -9,33 +9,6 @@ public sealed class AbortTests : FileTests
     public AbortTests() => ChildProcess.SkipUnlessLinux();
 
     [Theory]
-    [InlineData(FlushGuarantee.Written)]
-    [InlineData(FlushGuarantee.Durable)]
-    public async Task Abort_WithPendingFlushesOnAStalledFifo_EndsThemAndReleasesEverything(FlushGuarantee guarantee)
-    {
-        CheckedPool pool = new();
-        using SafeFileHandle readEnd = StalledFifo(
-            out FilePipeWriter writer, new() { Mode = FileMode.Open, FlushGuarantee = guarantee, Pool = pool });
-        Task<FlushResult>[] flushes = [.. Enumerable.Range(0, 3)
-            .Select(i => writer.WriteAsync(Pattern.Bytes(200_000, i * 200_000), _stop).AsTask())];
-        Assert.DoesNotContain(flushes, flush => flush.IsCompleted);
-        writer.Abort();
-        foreach (Task<FlushResult> flush in flushes)
-        {
-            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => flush.WaitAsync(Eventually.Limit, _stop));
-        }
-
-        await writer.CompleteAsync().AsTask().WaitAsync(Eventually.Limit, _stop);
-        AssertReleased(writer, pool);
-
-        // What is in the FIFO is the beginning of what was written.
-        using FileStream source = new(readEnd, FileAccess.Read, 1);
-        byte[] content = new byte[4096];
-        await source.ReadExactlyAsync(content, _stop);
-        Assert.Equal(-1, Pattern.FirstDifference(content));
-    }
-
-    [Theory]
     [InlineData(0, 1)]
     [InlineData(1, 2)]
     [InlineData(2, 3)]

@@ -317,17 +317,4 @@ public sealed class WriterFailureTests : FileTests
         Assert.Equal(64 * 512, content.Length);
         Assert.Equal(-1, Pattern.FirstDifference(content));
     }
-
-    [Fact]
-    public async Task GetMemory_PoolThrows_CompleteGivesTheOtherMemoryBack()
-    {
-        CheckedPool pool = new();
-        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool, MinimumBufferSize = 16 });
-        writer.GetMemory(10);
-        writer.Advance(10);
-        pool.Limit = 1;
-        Assert.Throws<InvalidOperationException>(() => writer.GetMemory(16));
-        await writer.CompleteAsync();
-        Assert.Equal(0, pool.Rented);
-    }
 }
