@@ -37,7 +37,9 @@ public sealed class JournalReaderTests : InAJournal
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
         Task[] readers = [.. Enumerable.Range(0, 3).Select(_ => Task.Run(async () =>
         {
-            await using IAsyncEnumerator<JournalBatch> batches = Read(journal, isByFolder, 0, follow: true).GetAsyncEnumerator(_stop);
+            // The token of the loop, beside that of the call.
+            using CancellationTokenSource over = CancellationTokenSource.CreateLinkedTokenSource(_stop);
+            await using IAsyncEnumerator<JournalBatch> batches = Read(journal, isByFolder, 0, follow: true).GetAsyncEnumerator(over.Token);
             await Journaled.ReadUntilAsync(batches, 0, Records);
         }))];
         for (int i = 0; i < Records / 10; i++)
