@@ -58,7 +58,7 @@ public sealed partial class FilePipeReader
             fifo => Create(fifo ?? FileOpening.Open(file), options, leaveOpen: false, isOpenedByPath: true),
             static opened => opened.Complete(),
             cancellationToken,
-            options.MissingInterval);
+            options.Missing(file.Path));
     }
 
     /// <summary>

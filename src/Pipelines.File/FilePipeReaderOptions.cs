@@ -148,8 +148,8 @@ public sealed class FilePipeReaderOptions
     /// <summary>Resolves the default of <see cref="ResumeReadAheadThreshold"/>.</summary>
     internal long EffectiveResumeThreshold => ResumeReadAheadThreshold == 0 ? PauseReadAheadThreshold / 2 : ResumeReadAheadThreshold;
 
-    /// <summary>When to try again to open a file that does not exist; <see langword="null"/>: not at all.</summary>
-    internal TimeSpan? MissingInterval => WaitForFile ? FollowInterval : null;
+    /// <summary>When to try again to open the file if it does not exist; <see langword="null"/>: not at all.</summary>
+    internal (string Path, TimeSpan Interval)? Missing(string path) => WaitForFile ? (path, FollowInterval) : null;
 
     /// <summary>Copies these options for another part of the file.</summary>
     internal FilePipeReaderOptions With(long offset, long? length)

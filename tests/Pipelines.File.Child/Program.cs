@@ -9,6 +9,7 @@ using Pipelines.File;
 using Pipelines.File.Diagnostics;
 using Pipelines.File.IO;
 using Pipelines.File.Threading;
+using Pipelines.File.Writing;
 
 // write PATH TOTAL CHUNK GUARANTEE   writes TOTAL bytes of the pattern, a flush after every CHUNK, and says how far it is
 // replace PATH TOTAL CHUNK GUARANTEE likewise, with Replace; replacenew: where there is no such file
@@ -40,6 +41,7 @@ using Pipelines.File.Threading;
 // shipbatches LOG OUT LENGTH         writes which lines of that length have come, in batches, each before its checkpoint is saved
 // leave FIFO                         ends while a call of the library waits
 // memory length|gap                  lengthens a stream in memory by more than there is, and tells what is left of it
+// awake FOLDER                        has one thread for writes, which a writer keeps awake after a write, and writes with another writer
 // nothread                            queues a call while there is no memory for a thread, and another one when there is
 // standard in|out FILE                opens standard input or output, and writes to FILE what it gets
 // exhausted FIFO                      reads a FIFO while the process has no descriptor left, and tells what it gets when it has
@@ -91,6 +93,7 @@ try
         "printlogs" => await LogShipping.PrintAsync(args[1..]),
         "leave" => await LeaveAsync(args[1]),
         "memory" => RunOutOfMemory(args[1]),
+        "awake" => await WriteBesideOneAwakeAsync(args[1]),
         "nothread" => QueueWithoutMemory(),
         "standard" => await OpenStandardAsync(isOutput: args[1] == "out", args[2]),
         "exhausted" => await ReadExhaustedAsync(args[1]),
@@ -691,6 +694,21 @@ static int RunOutOfMemory(string how)
     stream.Position = 1_000_000;
     stream.Write(Pattern.Bytes(100_000, 1_000_000));
     return Pattern.FirstDifference(stream.ToArray()) == -1 && stream.Length == 1_100_000 ? 0 : 4;
+}
+
+static async Task<int> WriteBesideOneAwakeAsync(string folder)
+{
+    FastWrites longAwake = new(TimeProvider.System) { AwakeTicks = long.MaxValue / 2 };
+    await using FilePipeWriter awake = WriterOf("awake", FlushGuarantee.WriteBehind, longAwake);
+    await awake.WriteAsync(Pattern.Bytes(100, 0));
+    await using FilePipeWriter other = WriterOf("other", FlushGuarantee.Written, new(TimeProvider.System));
+    await other.WriteAsync(Pattern.Bytes(100, 0));
+    return new FileInfo(Path.Join(folder, "other")).Length == 100 ? 0 : 4;
+
+    FilePipeWriter WriterOf(string name, FlushGuarantee guarantee, FastWrites writes)
+        => FilePipeWriter.Create(
+            FileOpening.Open(new FileToOpen(Path.Join(folder, name), FileMode.CreateNew, FileAccess.Write, FileShare.Read)),
+            new FilePipeWriterOptions { FlushGuarantee = guarantee }, leaveOpen: false, isOpenedByPath: true, writes);
 }
 
 static int QueueWithoutMemory()

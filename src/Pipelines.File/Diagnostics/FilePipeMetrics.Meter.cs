@@ -41,10 +41,14 @@ internal static partial class FilePipeMetrics
                 "System calls that a file or system does not support, and what they answered");
             Meter.CreateObservableCounter("pipelines.file.waiting.calls", WaitsByKind, "{call}",
                 "Calls that a thread of the library's own has performed");
-            Level("pipelines.file.pool.retained", "By", "Memory that the pool keeps and nobody uses");
-            Level("pipelines.file.waiting.threads", "{thread}", "Threads of the library's own for calls that wait");
-            Level("pipelines.file.waiting.queued", "{call}", "Calls that wait for one of these threads");
-            Level("pipelines.file.waiting.under_way", "{call}", "Calls that one of these threads performs");
+            Level("pipelines.file.pool.retained", "By", "Memory that the pool keeps and nobody uses",
+                static () => PoolRetained?.Invoke() ?? 0);
+            Level("pipelines.file.waiting.threads", "{thread}", "Threads of the library's own for calls that wait",
+                static () => Waiting().Sum(static kind => kind.Threads));
+            Level("pipelines.file.waiting.queued", "{call}", "Calls that wait for one of these threads",
+                static () => Waiting().Sum(static kind => kind.Queued));
+            Level("pipelines.file.waiting.under_way", "{call}", "Calls that one of these threads performs",
+                static () => Waiting().Sum(static kind => kind.UnderWay));
 
             // The last one, because a thread that records a duration waits until this is over.
             s_durations = Meter.CreateHistogram<double>("pipelines.file.waiting.duration", "s",
@@ -56,9 +60,8 @@ internal static partial class FilePipeMetrics
         private static void Counter(string name, string unit, string description, Count count)
             => Meter.CreateObservableCounter(name, () => count.Value, unit, description);
 
-        private static void Level(string name, string unit, string description)
-            => Meter.CreateObservableUpDownCounter(
-                name, () => s_levels.TryGetValue(name, out Func<long>? level) ? level() : 0, unit, description);
+        private static void Level(string name, string unit, string description, Func<long> level)
+            => Meter.CreateObservableUpDownCounter(name, level, unit, description);
 
         private static IEnumerable<Measurement<long>> ObserveFallbacks()
             => Fallbacks.Counts.Select(static fallback => new Measurement<long>(
@@ -66,7 +69,7 @@ internal static partial class FilePipeMetrics
                     new KeyValuePair<string, object?>("error", fallback.Key.Error)));
 
         private static IEnumerable<Measurement<long>> WaitsByKind()
-            => s_waits.Select(static wait => new Measurement<long>(wait.Value.Value, Tag(wait.Key)));
+            => Waiting().Select(static kind => new Measurement<long>(kind.Ended, Tag(kind.Kind)));
 
         internal static KeyValuePair<string, object?> Tag(string kind) => new("kind", kind);
     }

@@ -1,4 +1,3 @@
-using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
 using System.Reflection;
 
@@ -21,10 +20,6 @@ internal static partial class FilePipeMetrics
     internal static readonly Count PoolAllocated = new();
     internal static readonly Count PoolReleased = new();
 
-    // What other rooms tell of themselves: levels by instrument, and the calls that have ended by kind.
-    private static readonly ConcurrentDictionary<string, Func<long>> s_levels = new();
-    private static readonly ConcurrentDictionary<string, Count> s_waits = new();
-
     private static Histogram<double>? s_durations;
 
     // Volatile: set when the histogram is.
@@ -46,11 +41,12 @@ internal static partial class FilePipeMetrics
 
     internal static void FellBack(string call, int error) => Fallbacks.Counts.AddOrUpdate((call, error), 1, static (_, count) => count + 1);
 
-    /// <summary>Says how the listeners' threads get the level of an instrument; until then it is 0.</summary>
-    internal static void Observe(string instrument, Func<long> level) => s_levels[instrument] = level;
+    /// <summary>How the listeners' threads get the levels that other rooms have; until then they are 0.</summary>
+    internal static Func<long>? PoolRetained { get; set; }
 
-    /// <summary>The count of calls of one kind that a thread of the library's own has performed.</summary>
-    internal static Count WaitsOf(string kind) => s_waits.GetOrAdd(kind, static _ => new Count());
+    /// <summary>How they get the calls that threads of the library's own perform, by kind.</summary>
+    internal static Func<IEnumerable<(string Kind, long Ended, int Threads, int Queued, int UnderWay)>> Waiting { get; set; }
+        = static () => [];
 
     /// <summary>
     /// Counts a call, of the kind of <paramref name="count"/>, that was queued at this <see cref="Stopwatch"/> timestamp and has ended now.

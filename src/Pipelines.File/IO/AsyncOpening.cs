@@ -17,13 +17,16 @@ internal static class AsyncOpening
     /// </param>
     /// <param name="close">Closes a result that nobody waits for any more.</param>
     /// <param name="cancellationToken">Ends the wait.</param>
-    /// <param name="missingInterval">When to try again if there is no file; <see langword="null"/>: not at all.</param>
+    /// <param name="missing">
+    /// When to try again if there is no file of this full path; <see langword="null"/>: not at all. An assembly that cannot be loaded is
+    /// reported as a missing file, too.
+    /// </param>
     internal static async ValueTask<T> OpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close,
-        CancellationToken cancellationToken, TimeSpan? missingInterval = null)
+        CancellationToken cancellationToken, (string Path, TimeSpan Interval)? missing = null)
         where T : class
     {
         cancellationToken.ThrowIfCancellationRequested();
-        Task<T> opening = TryUntilOpenAsync(fifo, open, missingInterval, cancellationToken);
+        Task<T> opening = TryUntilOpenAsync(fifo, open, missing, cancellationToken);
         try
         {
             return await opening.WaitAsync(cancellationToken).ConfigureAwait(false);
@@ -44,8 +47,8 @@ internal static class AsyncOpening
         }
     }
 
-    private static async Task<T> TryUntilOpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, TimeSpan? missingInterval,
-        CancellationToken cancellationToken)
+    private static async Task<T> TryUntilOpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open,
+        (string Path, TimeSpan Interval)? missing, CancellationToken cancellationToken)
         where T : class
     {
         using (fifo)
@@ -60,9 +63,10 @@ internal static class AsyncOpening
                         return opened;
                     }
                 }
-                catch (Exception e) when (e is FileNotFoundException or DirectoryNotFoundException && missingInterval is not null)
+                catch (Exception e) when (e is DirectoryNotFoundException or FileNotFoundException && missing is { } file
+                    && (e is not FileNotFoundException { FileName: var name } || name == file.Path))
                 {
-                    wait = missingInterval.Value;
+                    wait = missing.Value.Interval;
                 }
 
                 await Task.Delay(wait, cancellationToken).ConfigureAwait(false);

@@ -272,7 +272,8 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <param name="isShort">Whether it has <see cref="ShortFile"/> bytes at most, so that deleted or not is the same.</param>
     internal bool IsClosedElsewhere(bool isShort = false)
     {
-        if (!OperatingSystem.IsLinux() || !CanSeek || WaitingThreads.IsOneOfThem || Properties is { IsRegular: true, KnownLength: null })
+        if (!OperatingSystem.IsLinux() || !CanSeek || WaitingThreads.Current is not null
+            || Properties is { IsRegular: true, KnownLength: null })
         {
             return false;
         }

@@ -39,7 +39,7 @@ public sealed partial class FilePipeReader
         string fullPath = Validate(path, ref options);
         ArgumentOutOfRangeException.ThrowIfNegative(count);
         return AsyncOpening.OpenAsync(fifo: null, _ => OpenLastLines(fullPath, count, options),
-            static opened => opened.Complete(), cancellationToken, options.MissingInterval);
+            static opened => opened.Complete(), cancellationToken, options.Missing(fullPath));
     }
 
     /// <summary>

@@ -191,7 +191,7 @@ internal sealed class SegmentPool
     {
         SegmentPool pool = new(Math.Min(DefaultMaxRetainedBytes, GC.GetGCMemoryInfo().TotalAvailableMemoryBytes / DefaultMemoryDivisor));
         _ = new CollectionWatch(pool);
-        FilePipeMetrics.Observe("pipelines.file.pool.retained", () => pool.RetainedBytes);
+        FilePipeMetrics.PoolRetained = () => pool.RetainedBytes;
         return pool;
     }
 

@@ -41,7 +41,7 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     private static int s_lastNumber;
 
     private readonly string _kind;
-    private readonly FilePipeMetrics.Count _ended;
+    private readonly FilePipeMetrics.Count _ended = new();
     private readonly int _limit;
     private readonly Action<Thread, object> _start;
 
@@ -63,12 +63,8 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     // Whether a thread was woken or started and has not looked at the queue since.
     private bool _isWaking;
 
-    static WaitingThreads()
-    {
-        FilePipeMetrics.Observe("pipelines.file.waiting.threads", static () => All.Sum(static threads => threads.ThreadCount));
-        FilePipeMetrics.Observe("pipelines.file.waiting.queued", static () => All.Sum(static threads => threads.QueuedCount));
-        FilePipeMetrics.Observe("pipelines.file.waiting.under_way", static () => All.Sum(static threads => threads.UnderWayCount));
-    }
+    static WaitingThreads() => FilePipeMetrics.Waiting = static () => All.Select(
+        static one => (one._kind, one._ended.Value, one.ThreadCount, one.QueuedCount, one.UnderWayCount));
 
     /// <param name="kind">The name of the calls' kind in the meter.</param>
     /// <param name="limit">The maximum number of threads; <see langword="null"/>: as the settings say.</param>
@@ -77,7 +73,7 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     {
         string? text = AppContext.GetData(LimitSwitch)?.ToString() ?? Environment.GetEnvironmentVariable(LimitVariable);
         limit ??= int.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out int set) ? set : DefaultLimit;
-        (_kind, _ended) = (kind, FilePipeMetrics.WaitsOf(kind));
+        _kind = kind;
         _limit = Math.Clamp(limit.Value, 1, MostLimit);
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
         _idle = new List<AutoResetEvent>(_limit);
@@ -101,7 +97,8 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
 
     internal static IReadOnlyList<WaitingThreads> All { get; } = [Reads, Writes, Syncs, Opens, Looks];
 
-    internal static bool IsOneOfThem => s_current is not null;
+    /// <summary>Those of which this thread is one; <see langword="null"/>: none.</summary>
+    internal static WaitingThreads? Current => s_current;
 
     /// <summary>The number of threads. Any thread may read this and the next two; the values may be outdated.</summary>
     internal int ThreadCount => Volatile.Read(ref _count);

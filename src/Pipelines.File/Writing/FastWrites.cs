@@ -28,6 +28,9 @@ internal sealed class FastWrites(TimeProvider time)
 
     internal static FastWrites Shared { get; } = new(TimeProvider.System);
 
+    /// <summary>How long the thread of a <see cref="WriteLoop"/> stays awake after a write, Stopwatch ticks; tests set it.</summary>
+    internal long AwakeTicks { get; init; } = Stopwatch.Frequency / 50_000;
+
     /// <summary>Whether a short write to that file system would not wait, as far as anybody knows; 0 is none.</summary>
     internal bool AreExpected(ulong volume)
     {

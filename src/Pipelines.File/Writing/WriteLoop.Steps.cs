@@ -17,8 +17,7 @@ internal sealed partial class WriteLoop
     /// <summary>The number of unwritten bytes that ends <see cref="StayAwake"/>: a write of them is no short one any more.</summary>
     private const int EnoughBytes = 64 * 1024;
 
-    // The maximum duration of StayAwake, in Stopwatch ticks: 20 µs after a write; 100 µs after a sync, in which dozens of callers go on.
-    private static readonly long s_afterWriteTicks = Stopwatch.Frequency / 50_000;
+    // The maximum duration of StayAwake after a sync, in Stopwatch ticks: 100 µs, in which dozens of callers go on.
     private static readonly long s_afterSyncTicks = Stopwatch.Frequency / 10_000;
 
     // Rented before anybody counts on the loop: waking it must not fail. Owned by the step that runs. A caller's memory pool gets its
@@ -231,9 +230,9 @@ internal sealed partial class WriteLoop
 
         _ = SegmentPool.Shared.Return(freed);
         CompleteReached(Error ?? (IsAborted ? AbortedException() : null));
-        if (WaitingThreads.IsOneOfThem)
+        if (WaitingThreads.Current is { } threads)
         {
-            StayAwake(waiting);
+            StayAwake(waiting, threads);
         }
 
         lock (this)
@@ -288,14 +287,15 @@ internal sealed partial class WriteLoop
     /// as many flushes as it has served are back, to share the next one.
     /// </summary>
     /// <param name="waiting">The number of pending flushes when the step ended, those that it has served included.</param>
-    private void StayAwake(int waiting)
+    /// <param name="threads">Those that this thread is one of: after a write it goes on with what waits for one.</param>
+    private void StayAwake(int waiting, WaitingThreads threads)
     {
         long now = Stopwatch.GetTimestamp();
         long end = now + (_step == Step.Sync ? Math.Min((now - _stepBegan) / 2, s_afterSyncTicks)
-            : waiting == 0 ? s_afterWriteTicks : 0);
+            : waiting == 0 ? writes.AwakeTicks : 0);
         int wanted = _step == Step.Sync ? waiting : 1;
         while (flushes.Count < wanted && queue.Flushed - queue.Written < EnoughBytes && GoesOn && !IsCompleted
-            && Stopwatch.GetTimestamp() < end)
+            && (_step == Step.Sync || threads.QueuedCount == 0) && Stopwatch.GetTimestamp() < end)
         {
             // It yields instead of spinning: a thread that is going to flush may be waiting for this very processor.
             Thread.Yield();

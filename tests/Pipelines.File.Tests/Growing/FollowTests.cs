@@ -93,6 +93,13 @@ public sealed class FollowTests : FileTests
         }
     }
 
+    /// <summary>It would wait for ever: the file that is missing is another one.</summary>
+    [Fact]
+    public async Task WaitForFile_AssemblyIsMissing_Throws()
+        => await Assert.ThrowsAsync<FileNotFoundException>(async () => await GrowingFile.Bounded(AsyncOpening.OpenAsync<object>(
+            fifo: null, _ => throw new FileNotFoundException("Could not load it.", "System.Missing, Version=10.0.0.0"), _ => { }, _stop,
+            (_folder.File("log"), TimeSpan.FromMilliseconds(5))).AsTask()));
+
     [Fact]
     public async Task WaitForFile_CanceledOrCannotWait_Throws()
     {

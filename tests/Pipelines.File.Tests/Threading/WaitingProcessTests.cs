@@ -38,6 +38,16 @@ public sealed class WaitingProcessTests : FileTests
         Assert.True(exitCode == 0, output + error);
     }
 
+    /// <summary>With one thread for writes, which one writer keeps for its next bytes: another writer's go first.</summary>
+    [Fact]
+    public async Task FlushAsync_TheOnlyThreadStaysAwakeForAnotherWriter_IsWrittenAllTheSame()
+    {
+        ChildProcess.SkipUnlessLinux("dotnet");
+        string command = "PIPELINES_FILE_WAITING_THREADS=1 " + ChildProcess.Command("awake", _folder.Path);
+        (int exitCode, string output, string error) = await ChildProcess.RunAsync(command).WaitAsync(Eventually.Limit, _stop);
+        Assert.True(exitCode == 0, output + error);
+    }
+
     /// <summary>Whoever holds the pool's threads may wait for this very call.</summary>
     [Theory]
     [InlineData(false)]
