@@ -90,6 +90,33 @@ public sealed class ReaderCancellationTests : FileTests
         await reader.CompleteAsync();
     }
 
+    [Fact]
+    public async Task AdvanceTo_WhileACanceledReadGoesOn_DoesNotReuseItsMemory()
+    {
+        // The first read is short and leaves room in its segment, which the second, stuck one fills.
+        ScriptedCalls calls = new()
+        {
+            OnReadNoWait = call => call == 1 ? 100 : -Libc.EAGAIN,
+            OnRead = _gate.Hold,
+        };
+        FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(5000)), new() { BufferSize = 1000 });
+        ReadResult first = await reader.ReadAsync(_stop);
+        Assert.Equal(100, first.Buffer.Length);
+        reader.AdvanceTo(first.Buffer.Start, first.Buffer.End);
+        Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();
+        _gate.WaitForCall();
+        reader.CancelPendingRead();
+        ReadResult canceled = await read;
+        Assert.Equal(100, canceled.Buffer.Length);
+        reader.AdvanceTo(canceled.Buffer.End);
+        Assert.Equal(100, reader.Position);
+        _gate.Open();
+        byte[] rest = new byte[4900];
+        await reader.AsStream().ReadExactlyAsync(rest, _stop).AsTask().WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal(-1, Pattern.FirstDifference(rest, 100));
+        await reader.CompleteAsync();
+    }
+
     [UnsafeAccessor(UnsafeAccessorKind.Field, Name = "_buffer")]
     private static extern ref ReadBuffer BufferOf(FilePipeReader reader);
 
