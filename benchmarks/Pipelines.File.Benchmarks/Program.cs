@@ -19,8 +19,6 @@ switch (args.FirstOrDefault())
         return await Pairs.RunAsync(args[1..]);
     case "durable":
         return await Commits.RunAsync(args[1..]);
-    case TruncatedMapping.Command:
-        return TruncatedMapping.Run();
     case "waits":
         return await Waits.RunAsync(args[1..]);
     default:

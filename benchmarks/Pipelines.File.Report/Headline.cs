@@ -2,7 +2,6 @@ namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>One question of the first page, and how well the best way of each origin answers it.</summary>
 /// <param name="Key">What README.md's table chooses it by.</param>
-/// <param name="Question">What somebody wants done.</param>
 /// <param name="Unit">What the figures are.</param>
 /// <param name="IsRate">More is better; else less is.</param>
 /// <param name="Bars">This library's first; then by hand, of .NET and of others, as far as there are any.</param>
@@ -38,11 +37,8 @@ internal sealed record Headline(string Key, string Question, string Unit, bool I
 
     /// <summary>From one point, by this library's best way.</summary>
     /// <param name="key">What README.md's table chooses it by.</param>
-    /// <param name="question">What is measured.</param>
     /// <param name="unit">What the figures are.</param>
-    /// <param name="result">Its last point is taken.</param>
     /// <param name="figureOf">The figure of a way there, and how it is written.</param>
-    /// <param name="isRate">More is better.</param>
     internal static Headline OfPoint(string key, string question, string unit, GridResult result,
         Func<Measured, (double Value, string Text)> figureOf, bool isRate = false)
     {
@@ -77,9 +73,6 @@ internal sealed record Headline(string Key, string Question, string Unit, bool I
 }
 
 /// <summary>The best way of one origin, in one headline.</summary>
-/// <param name="Origin">Whose it is.</param>
-/// <param name="Way">Its name.</param>
-/// <param name="Value">The figure, in the headline's unit.</param>
 /// <param name="Text">The figure as it is shown.</param>
 /// <param name="Ratio">The time of this library against it, of the same rounds.</param>
 internal sealed record HeadlineBar(Origin Origin, string Way, double Value, string Text, double Ratio);

@@ -5,9 +5,6 @@ namespace FilePipelines.Benchmarks.Reporting;
 /// <summary>
 /// Turns what was measured into the page that is read: the first table, where the library loses, the chapters, and how it was measured.
 /// </summary>
-/// <param name="runs">The chapters, and how they went.</param>
-/// <param name="surroundings">The machine.</param>
-/// <param name="scale">How much was measured.</param>
 /// <param name="machines">This machine's main ratios, and those that other machines have made before.</param>
 internal sealed class ReportPage(
     IReadOnlyList<ChapterRun> runs, Surroundings surroundings, Scale scale, IReadOnlyList<MachineFigures> machines)

@@ -8,12 +8,8 @@ namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>What the figures depend on: the machine, its system, and the code.</summary>
 /// <param name="Machine">Its processor and memory, and what a system call costs.</param>
-/// <param name="System">The operating system.</param>
-/// <param name="FileSystem">That of the temporary folder.</param>
-/// <param name="Runtime">.NET's version.</param>
 /// <param name="Commit">Of the repository, and whether there were changes on it.</param>
 /// <param name="Sources">The tree of src in that commit: the same tree is the same code, whatever the commit is called.</param>
-/// <param name="Date">When it began.</param>
 /// <param name="CallMicroseconds">How long the shortest system call takes; <see langword="null"/>: not known.</param>
 internal sealed record Surroundings(
     string Machine, string System, string FileSystem, string Runtime, string Commit, string Sources, DateTime Date,

@@ -59,9 +59,6 @@ internal static class Loads
     private sealed record Round(double PerSecond, double CpuMicroseconds, IEnumerable<double> Latencies, IReadOnlyList<double> Delays,
         int PoolThreads);
 
-    /// <param name="ways">What is measured; disposed in the end.</param>
-    /// <param name="atOnce">How many callers.</param>
-    /// <param name="rounds">How many are counted.</param>
     /// <param name="goesOn">Whether a caller goes on after so many operations and so long a time.</param>
     /// <param name="isProbed">Whether unrelated work items are queued meanwhile.</param>
     internal static async Task<IReadOnlyList<Load>> MeasureAsync(IReadOnlyList<LoadWay> ways, int atOnce, int rounds,
@@ -110,7 +107,14 @@ internal static class Loads
     {
         using ThreadPoolProbe? probe = isProbed ? new() : null;
         TaskCompletionSource start = new(TaskCreationOptions.RunContinuationsAsynchronously);
-        long begin = 0;
+        TimeSpan cpu = Environment.CpuUsage.TotalTime;
+        long begin = Stopwatch.GetTimestamp();
+        if (!isProbed)
+        {
+            // As they come: SQLite's busy callers sleep, and 64 that begin at the same moment make a tenth of the commits.
+            start.SetResult();
+        }
+
         Task<List<double>>[] running = [.. Enumerable.Range(0, callers).Select(caller => way.Blocks
             ? Task.Factory.StartNew(
                 () =>
@@ -124,9 +128,13 @@ internal static class Loads
                 await start.Task;
                 return await WorkAsync(caller);
             }))];
-        TimeSpan cpu = Environment.CpuUsage.TotalTime;
-        begin = Stopwatch.GetTimestamp();
-        start.SetResult();
+        if (isProbed)
+        {
+            cpu = Environment.CpuUsage.TotalTime;
+            begin = Stopwatch.GetTimestamp();
+            start.SetResult();
+        }
+
         List<double>[] latencies = await Task.WhenAll(running);
         double seconds = Stopwatch.GetElapsedTime(begin).TotalSeconds;
         cpu = Environment.CpuUsage.TotalTime - cpu;

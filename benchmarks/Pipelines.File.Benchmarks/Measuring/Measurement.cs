@@ -8,14 +8,11 @@ namespace FilePipelines.Benchmarks;
 /// Measures candidates against the first of them round by round: every round takes a sample of each, starting with another one each time,
 /// and a ratio compares only times of the same round. So what changes on the machine meanwhile changes both sides.
 /// </summary>
-/// <param name="minRounds">How many, at least.</param>
-/// <param name="maxRounds">How many, at most.</param>
 internal abstract class Measurement(int minRounds, int maxRounds)
 {
     internal int MaxRounds { get; } = maxRounds;
 
     /// <summary>What has to be done once before the first of a grid's points.</summary>
-    /// <param name="candidates">The grid's, at one of its points or on little files.</param>
     internal abstract Task PrepareAsync(IReadOnlyList<Candidate> candidates);
 
     /// <param name="column">What is measured; the first candidate is the baseline.</param>
@@ -55,8 +52,6 @@ internal abstract class Measurement(int minRounds, int maxRounds)
 }
 
 /// <summary>Measures candidates in this process, in turns.</summary>
-/// <param name="minRounds">How many, at least.</param>
-/// <param name="maxRounds">How many, at most.</param>
 /// <param name="sample">How long one candidate runs in one round, at least.</param>
 /// <param name="maxRuns">How often it runs in one round, at most.</param>
 internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan sample, int maxRuns = 1000)
@@ -158,9 +153,6 @@ internal sealed class PairedMeasurement(int minRounds, int maxRounds, TimeSpan s
 /// Measures each candidate in a process of its own, a new one for every sample: what one leaves in the heap, in pools and in the
 /// just-in-time compiler's profile is not the others'. The process is this program, with the command of <see cref="Alone"/>.
 /// </summary>
-/// <param name="key">The section's.</param>
-/// <param name="minRounds">How many, at least.</param>
-/// <param name="maxRounds">How many, at most.</param>
 internal sealed class ProcessMeasurement(string key, int minRounds, int maxRounds) : Measurement(minRounds, maxRounds)
 {
     /// <summary>Starts the benchmarks' program, which the report's has beside it; what it prints is redirected.</summary>

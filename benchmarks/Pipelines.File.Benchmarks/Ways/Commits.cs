@@ -46,21 +46,18 @@ internal static class Commits
             return 2;
         }
 
-        IReadOnlyList<Load> loads = await MeasureAsync(rounds, ProducerCounts, only);
-        Console.WriteLine("way; file; producers; commits/s (quartiles); ratio to by hand; p50 µs; p99 µs");
-        foreach (Load load in loads)
-        {
-            Console.WriteLine(string.Create(CultureInfo.InvariantCulture, $"{load.Way}; {load.Kind}; {load.AtOnce}; "
-                + $"{load.PerSecond.Median:N0} ({load.PerSecond.LowerQuartile:N0}–{load.PerSecond.UpperQuartile:N0}); "
-                + $"{Figures.Ratio(load.Against(HandOf(loads, load)))}; {Load.At(load.Latencies, 0.5):0}; "
-                + $"{Load.At(load.Latencies, 0.99):0}"));
-        }
-
+        Console.Write(ToCsv(await MeasureAsync(rounds, ProducerCounts, only)));
         return 0;
     }
 
+    internal static string ToCsv(IReadOnlyList<Load> loads) => string.Concat(loads.Select(load => string.Create(
+        CultureInfo.InvariantCulture, $"{Figures.Quoted(load.Way)},{load.Kind},{load.AtOnce},{Figures.Fields(load.PerSecond, "0")},"
+            + $"{load.Against(HandOf(loads, load)).Median:0.0000},{Load.At(load.Latencies, 0.5):0.0},"
+            + $"{Load.At(load.Latencies, 0.99):0.0}\n")).Prepend("method,file,producers,commits_per_second_min,lower_quartile,median,"
+            + "upper_quartile,max,ratio_median,us_median,us_99th_percentile\n"));
+
     /// <summary>The group commit by hand at the same point.</summary>
-    internal static Load HandOf(IEnumerable<Load> loads, Load load)
+    private static Load HandOf(IEnumerable<Load> loads, Load load)
         => loads.Single(other => other.Way == ByHand && other.Kind == load.Kind && other.AtOnce == load.AtOnce);
 
     /// <summary>Every way with every number of producers; or those with such a part of a name, and the group commit by hand.</summary>

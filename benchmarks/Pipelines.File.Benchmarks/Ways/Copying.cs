@@ -50,11 +50,7 @@ internal static class Copying
     ];
 
     internal static Grid Grid(Scale scale) => new(
-        "copy",
-        "Copying a file to a new one",
-        "length",
-        16,
-        new PairedMeasurement(scale.MinRounds, 31, scale.Sample / 2, maxRuns: 20),
+        "copy", "Copying a file to a new one", "length", 16, new PairedMeasurement(scale.MinRounds, 31, scale.Sample / 2, maxRuns: 20),
         "**Copying**: `File.Copy` has the kernel copy, or share blocks.",
         folder => [.. scale.Points([1L, 128L], 0).Select(mebibytes => Column.Of(
             $"{mebibytes} MiB", s_ways, new CopyPoint(IntegerFile.Make(folder, mebibytes * 1024 * 1024), folder.PathOf("copy.bin"))))]);

@@ -12,11 +12,8 @@ internal static class Counting
 
     /// <summary>How many lines a file has, and nothing else; a program that is not installed is left out.</summary>
     internal static Grid Counts(Scale scale) => new(
-        "counts",
-        $"Lines of 13 B counted, {SizeText.Of(scale.CountedBytes)}; the programs with their start, and without their CPU time",
-        "file",
-        6,
-        new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
+        "counts", $"Lines of 13 B counted, {SizeText.Of(scale.CountedBytes)}; the programs with their start, and without their CPU time",
+        "file", 6, new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
         "**Counting**: who only counts need not know where each line ends.",
         folder => [ColumnOf(folder, scale, lineLength: 13, path => ByHand(path, s_sizes[0]),
         [
@@ -29,9 +26,7 @@ internal static class Counting
     internal static Grid Searches(Scale scale) => new(
         "searches",
         $"Lines of 100 B that contain a word, {SizeText.Of(scale.CountedBytes)}; the program with its start, and without its CPU time",
-        "file",
-        8,
-        new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
+        "file", 8, new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
         "**Searching**: ripgrep looks for ends of lines only around what it has found.",
         folder => [ColumnOf(folder, scale, lineLength: 100, path => SearchByHand(path, s_sizes[0]),
         [

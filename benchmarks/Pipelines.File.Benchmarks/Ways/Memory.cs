@@ -4,10 +4,7 @@ using Pipelines.File;
 namespace FilePipelines.Benchmarks;
 
 /// <summary>One point of a memory grid: content that is built of equal pieces, again and again.</summary>
-/// <param name="Size">Bytes of one write.</param>
-/// <param name="Writes">How many make the content.</param>
 /// <param name="Streams">How many streams one run builds, one after the other.</param>
-/// <param name="Path">The file that the content goes to, which is made, where it goes to one.</param>
 internal sealed record MemoryPoint(int Size, int Writes, int Streams, string Path = "")
 {
     /// <summary>One piece.</summary>
@@ -96,16 +93,10 @@ internal static class Memory
         Built(scale, "memory-bytes", "arrays", "writes × bytes", scale.Points(Arrays, 1, 4), Bytes, 45),
         Built(scale, "memory-doubles", "doubles", "doubles", scale.Points(DoubleCounts, 1), Doubles, 20),
         new(
-            "memory-file",
-            "Content of arrays built in memory, then CopyToAsync to a new file",
-            "writes × bytes",
-            30,
-            MeasurementOf(scale, "memory-file"),
-            Reason,
+            "memory-file", "Content of arrays built in memory, then CopyToAsync to a new file", "writes × bytes", 30,
+            MeasurementOf(scale, "memory-file"), Reason,
             folder => [.. scale.Points([Arrays[0], Arrays[2], Arrays[4], Arrays[5]], 2).Select(point => Column.Of(
-                NameOf(point),
-                Files,
-                new MemoryPoint(point.Size, point.Writes, 1, folder.PathOf("content.bin"))))]),
+                NameOf(point), Files, new MemoryPoint(point.Size, point.Writes, 1, folder.PathOf("content.bin"))))]),
     ];
 
     private static Grid Built(Scale scale, string key, string what, string axis,

@@ -13,9 +13,7 @@ using Pipelines.Sockets.Unofficial;
 namespace FilePipelines.Benchmarks;
 
 /// <summary>One point of a read grid.</summary>
-/// <param name="File">What is read.</param>
 /// <param name="BufferSize">Bytes of one buffer, or of one segment.</param>
-/// <param name="Options">How the file is opened.</param>
 internal sealed record ReadPoint(IntegerFile File, int BufferSize, FileOptions Options = FileOptions.SequentialScan)
 {
     internal SafeFileHandle OpenHandle()
@@ -432,11 +430,8 @@ internal static class Reading
 
     /// <summary>A mapped file against the ways that copy, for both ways in which the page cache may hold it.</summary>
     internal static Grid Mapping(Scale scale) => new(
-        "mapping",
-        $"Reading {SizeText.Of(scale.MappedBytes)}, every byte summed, buffers of {SizeText.Of(MappedBufferSize)}",
-        "how the file was written",
-        8,
-        new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
+        "mapping", $"Reading {SizeText.Of(scale.MappedBytes)}, every byte summed, buffers of {SizeText.Of(MappedBufferSize)}",
+        "how the file was written", 8, new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
         "**Mapping**: nothing is copied, and large folios cost few faults.",
         folder =>
         [
@@ -449,10 +444,7 @@ internal static class Reading
 
     /// <summary>A large file that the page cache does not hold. Linux.</summary>
     internal static Grid Cold(Scale scale) => new(
-        "cold-sequential",
-        $"Reading {SizeText.Of(scale.ColdBytes)} that the page cache does not hold",
-        "buffer size",
-        16,
+        "cold-sequential", $"Reading {SizeText.Of(scale.ColdBytes)} that the page cache does not hold", "buffer size", 16,
         new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
         "**Cold**: the kernel reads ahead for every way, and the device decides.",
         folder =>

@@ -12,12 +12,8 @@ internal static class Records
     private const int Payload = 42;
 
     internal static Grid Grid(Scale scale) => new(
-        "records",
-        $"{Figures.Count(scale.Records)} records of 46 B, a sum over each",
-        "file",
-        8,
-        new PairedMeasurement(scale.MinRounds, 15, scale.Sample),
-        "**Records**: a parser that is a delegate is called for each.",
+        "records", $"{Figures.Count(scale.Records)} records of 46 B, a sum over each", "file", 8,
+        new PairedMeasurement(scale.MinRounds, 15, scale.Sample), "**Records**: a parser that is a delegate is called for each.",
         folder => [new Column("46 B", Candidates(Make(folder, scale.Records)))]);
 
     /// <summary>Writes so many records into a file of the folder, and returns its path.</summary>

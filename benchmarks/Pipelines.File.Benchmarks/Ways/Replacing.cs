@@ -23,11 +23,7 @@ internal static class Replacing
     internal static IReadOnlyList<Grid> Grids(Scale scale) => !OperatingSystem.IsLinux() ? [] :
     [
         new(
-            "replace",
-            "Replacing a file of 4 KiB",
-            "guarantee",
-            8,
-            new PairedMeasurement(scale.MinRounds, 41, scale.Sample),
+            "replace", "Replacing a file of 4 KiB", "guarantee", 8, new PairedMeasurement(scale.MinRounds, 41, scale.Sample),
             "**Replacing**: `File.Move` keeps no mode and syncs no name; `CompleteAsync` calls on another thread.",
             folder =>
             [

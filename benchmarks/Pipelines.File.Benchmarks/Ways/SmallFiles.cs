@@ -34,12 +34,8 @@ internal static class SmallFiles
     {
         int count = scale.IsQuick ? 500 : 2000;
         return new(
-            "small",
-            $"One of {Figures.Count(count)} small files, opened, read and closed one after the other",
-            "length",
-            14,
-            new PairedMeasurement(scale.MinRounds, 31, scale.Sample),
-            "**Small files**: nearly all of it is open and close.",
+            "small", $"One of {Figures.Count(count)} small files, opened, read and closed one after the other", "length", 14,
+            new PairedMeasurement(scale.MinRounds, 31, scale.Sample), "**Small files**: nearly all of it is open and close.",
             folder => [.. s_lengths.Select(lengths => Column.Of(
                 lengths.Minimum == lengths.Maximum ? SizeText.Of(lengths.Minimum)
                     : $"{lengths.Minimum / 1024} to {SizeText.Of(lengths.Maximum)}",

@@ -12,10 +12,7 @@ internal static class Trees
     {
         int count = scale.IsQuick ? 200 : 1000;
         return new(
-            "trees",
-            $"A folder of {Figures.Count(count)} files of 1 to 64 KiB, copied with the SHA-256 of each",
-            "folder",
-            12,
+            "trees", $"A folder of {Figures.Count(count)} files of 1 to 64 KiB, copied with the SHA-256 of each", "folder", 12,
             new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
             "**Folders**: samples/Copy gives each file its name when it is whole.",
             folder =>
@@ -50,7 +47,6 @@ internal static class Trees
     /// <summary>By hand and by samples/Copy, with one file at a time and with two at once.</summary>
     /// <param name="source">A folder that <see cref="Make"/> has made.</param>
     /// <param name="destination">Is deleted before each run, and the device has all that was written before.</param>
-    /// <param name="bytes">All that is copied.</param>
     private static IReadOnlyList<Candidate> Candidates(string source, string destination, long bytes)
     {
         return

@@ -39,22 +39,16 @@ internal static class Waits
         }
 
         kinds = kinds.Length == 0 ? all : kinds;
+        List<Load> loads = [];
         foreach (string kind in kinds.Except(["fifos"]))
         {
             foreach (int count in atOnce > 0 ? [atOnce] : Counts)
             {
-                IReadOnlyList<Load> loads = await MeasureAsync(kind, count, rounds);
-                foreach (Load load in loads)
-                {
-                    Console.WriteLine(string.Create(CultureInfo.InvariantCulture,
-                        $"{kind} {count,4} {load.Way,-24} {load.PerSecond.Median,8:0}/s {Figures.Ratio(load.Against(loads[0]))}  "
-                        + $"p50 {Load.At(load.Latencies, 0.5) / 1000:0.000} p99 {Load.At(load.Latencies, 0.99) / 1000:0.000} ms  "
-                        + $"cpu {load.CpuMicroseconds:0.0} us  delay {Load.At(load.Delays, 0.5):0.000} {Load.At(load.Delays, 0.99):0.000} "
-                        + $"{load.Delays[^1]:0.000} ms  pool {load.PoolThreads}"));
-                }
+                loads.AddRange(await MeasureAsync(kind, count, rounds));
             }
         }
 
+        Console.Write(ToCsv(loads));
         foreach (int count in kinds.Contains("fifos") ? FifoCounts : [])
         {
             Console.WriteLine($"fifos {count,5}: a wake-up {Figures.Ratio(await WakeFifosAsync(count))} us");
@@ -62,6 +56,17 @@ internal static class Waits
 
         return 0;
     }
+
+    internal static string ToCsv(IReadOnlyList<Load> loads) => string.Concat(loads.Select(load =>
+    {
+        Spread ratio = load.Against(loads.First(other => other.Kind == load.Kind && other.AtOnce == load.AtOnce));
+        return string.Create(CultureInfo.InvariantCulture, $"{(load.Kind == Reads ? "read" : "flush")},{load.AtOnce},"
+            + $"{Figures.Quoted(load.Way)},{load.PerSecond.Median:0},{ratio.LowerQuartile:0.000},{ratio.Median:0.000},"
+            + $"{ratio.UpperQuartile:0.000},{Load.At(load.Latencies, 0.5) / 1000:0.000},{Load.At(load.Latencies, 0.99) / 1000:0.000},"
+            + $"{load.CpuMicroseconds:0.0},{Load.At(load.Delays, 0.5):0.000},{Load.At(load.Delays, 0.99):0.000},"
+            + $"{load.Delays[^1]:0.000},{load.PoolThreads}\n");
+    }).Prepend("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,"
+        + "ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n"));
 
     /// <summary>Every way; the first, whose callers block threads of their own, is the baseline.</summary>
     internal static async Task<IReadOnlyList<Load>> MeasureAsync(string kind, int atOnce, int rounds)

@@ -9,13 +9,10 @@ using Pipelines.File;
 namespace FilePipelines.Benchmarks;
 
 /// <summary>One point of a write grid: what is written where, in pieces of which size.</summary>
-/// <param name="Path">The file, which is made.</param>
 /// <param name="Length">Bytes in all, a multiple of <paramref name="FlushSize"/>.</param>
 /// <param name="FlushSize">
 /// Bytes of one write, or between two flushes; a power of two up to the block of 1 MiB that is written again and again.
 /// </param>
-/// <param name="Preallocate">Whether the length is reserved first.</param>
-/// <param name="Options">How the file is opened.</param>
 internal sealed record WritePoint(
     string Path, long Length, int FlushSize, bool Preallocate = false, FileOptions Options = FileOptions.None)
 {
@@ -280,10 +277,7 @@ internal static class Writing
 
     /// <summary>Small flushes, each of which is a system call.</summary>
     internal static Grid Flushes(Scale scale) => new(
-        "flush",
-        "One flush that the system has",
-        "bytes of a flush",
-        10,
+        "flush", "One flush that the system has", "bytes of a flush", 10,
         new PairedMeasurement(scale.MinRounds, 21, TimeSpan.FromMilliseconds(1)),
         "**Written**: one system call, and what a pipe costs around it.",
         folder => [.. s_writtenSizes.Select(size => ColumnOf(
@@ -338,11 +332,8 @@ internal static class Writing
 
     /// <summary>A GZipStream over each stream that a file may be written through.</summary>
     internal static Grid Compress(Scale scale) => new(
-        "compress",
-        $"{SizeText.Of(scale.CompressedBytes)} of text through a GZipStream into a file; CPU time is in figures.csv",
-        "length",
-        6,
-        new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
+        "compress", $"{SizeText.Of(scale.CompressedBytes)} of text through a GZipStream into a file; CPU time is in figures.csv", "length",
+        6, new PairedMeasurement(scale.MinRounds, 15, TimeSpan.FromMilliseconds(1)),
         "**Compressing**: the compressor takes nearly all of the time.",
         folder =>
         {

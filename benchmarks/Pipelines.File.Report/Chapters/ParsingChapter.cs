@@ -23,8 +23,7 @@ internal sealed class ParsingChapter(Scale scale) : GridChapter("Parsers",
     {
         page.Paragraph("The same parser over every way to get at the lines; the limit is the same file already in memory.");
         page.Picture(
-            "parsers.svg",
-            BarChart.Draw($"Time for {SizeText.Of(scale.ParsedBytes)}, milliseconds",
+            "parsers.svg", BarChart.Draw($"Time for {SizeText.Of(scale.ParsedBytes)}, milliseconds",
                 [.. Results.Take(Parsers).Select(result => new BarGroup(result.Grid.Title, [.. result.Points[0].Rows.Select(
                     row => (row.Name, row.Microseconds.Median, Figures.Time(row.Microseconds.Median)))]))]),
             "Bars: time to parse a file by each way");

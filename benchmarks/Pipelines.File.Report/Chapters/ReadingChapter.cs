@@ -83,19 +83,8 @@ internal sealed class ReadingChapter(Scale scale) : GridChapter("Reading: the gr
 /// <summary>A mapped file against the ways that copy, for both ways in which the page cache may hold it.</summary>
 internal sealed class MappingChapter(Scale scale) : GridChapter("Memory mapping", [Reading.Mapping(scale)])
 {
-    private string _truncation = string.Empty;
-
     internal override IEnumerable<Headline> Headlines
         => [Headline.OfGrids("headline-mapping", "Reading, every byte looked at, with mappings", "FilePipeReader", Results)];
-
-    internal override async Task MeasureAsync(TimeSpan time)
-    {
-        await base.MeasureAsync(time);
-        if (OperatingSystem.IsLinux())
-        {
-            _truncation = $" In this run such a process ended with {await TruncatedMapping.RunInAnotherProcessAsync()}.";
-        }
-    }
 
     internal override void Write(Page page)
     {
@@ -103,7 +92,7 @@ internal sealed class MappingChapter(Scale scale) : GridChapter("Memory mapping"
             + "in large pieces lies in large folios, one that was written a page at a time, as logs are, in small ones. A program cannot "
             + "see which it has.");
         base.Write(page);
-        page.Paragraph("**A file that is truncated while it is mapped kills the process** (SIGBUS)." + _truncation + " A `FilePipeReader` "
+        page.Paragraph("**A file that is truncated while it is mapped kills the process** (SIGBUS). A `FilePipeReader` "
             + "ends at the new end. A page that is not cached blocks the thread that touches it; pipes, devices and /proc "
             + "cannot be mapped.");
     }

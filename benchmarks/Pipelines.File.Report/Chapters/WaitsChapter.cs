@@ -1,5 +1,3 @@
-using System.Globalization;
-
 namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>Operations that wait for the device, many at once, and what they do to the rest of the program. Linux.</summary>
@@ -24,19 +22,7 @@ internal sealed class WaitsChapter(Scale scale) : ReportChapter
 
     internal override IEnumerable<GridResult> Others => s_kinds.Select(ResultOf);
 
-    internal override IEnumerable<(string FileName, string Text)> DataFiles =>
-    [
-        ("waits.csv", string.Concat(_loads.Select(load =>
-        {
-            Spread ratio = load.Against(AtOnce(load.Kind, load.AtOnce)[0]);
-            return string.Create(CultureInfo.InvariantCulture, $"{load.Kind[..^(load.Kind == Waits.Reads ? 1 : 2)]},{load.AtOnce},"
-                + $"{Figures.Quoted(load.Way)},{load.PerSecond.Median:0},{ratio.LowerQuartile:0.000},{ratio.Median:0.000},"
-                + $"{ratio.UpperQuartile:0.000},{Load.At(load.Latencies, 0.5) / 1000:0.000},{Load.At(load.Latencies, 0.99) / 1000:0.000},"
-                + $"{load.CpuMicroseconds:0.0},{Load.At(load.Delays, 0.5):0.000},{Load.At(load.Delays, 0.99):0.000},"
-                + $"{load.Delays[^1]:0.000},{load.PoolThreads}\n");
-        }).Prepend("operation,at_once,method,per_second_median,ratio_lower_quartile,ratio_median,ratio_upper_quartile,"
-            + "ms_median,ms_99th_percentile,cpu_us,delay_ms_median,delay_ms_99th_percentile,delay_ms_longest,pool_threads\n"))),
-    ];
+    internal override IEnumerable<(string FileName, string Text)> DataFiles => [("waits.csv", Waits.ToCsv(_loads))];
 
     internal override async Task MeasureAsync(TimeSpan time)
     {

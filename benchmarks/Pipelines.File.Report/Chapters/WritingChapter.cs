@@ -1,5 +1,3 @@
-using System.Globalization;
-
 namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>A new file, written in pieces.</summary>
@@ -47,14 +45,7 @@ internal sealed class DurableChapter(Scale scale) : GridChapter("Durable", [Writ
 
     internal override IEnumerable<GridResult> Others => s_kinds.Select(kind => ResultOf(kind));
 
-    internal override IEnumerable<(string FileName, string Text)> DataFiles =>
-    [
-        ("commits.csv", string.Concat(_commits.Select(load => string.Create(CultureInfo.InvariantCulture,
-            $"{Figures.Quoted(load.Way)},{load.Kind},{load.AtOnce},{Figures.Fields(load.PerSecond, "0")},"
-            + $"{load.Against(Commits.HandOf(_commits, load)).Median:0.0000},{Load.At(load.Latencies, 0.5):0.0},"
-            + $"{Load.At(load.Latencies, 0.99):0.0}\n")).Prepend("method,file,producers,commits_per_second_min,lower_quartile,median,"
-            + "upper_quartile,max,ratio_median,us_median,us_99th_percentile\n"))),
-    ];
+    internal override IEnumerable<(string FileName, string Text)> DataFiles => [("commits.csv", Commits.ToCsv(_commits))];
 
     internal override async Task MeasureAsync(TimeSpan time)
     {
