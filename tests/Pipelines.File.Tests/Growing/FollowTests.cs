@@ -721,7 +721,7 @@ public sealed class FollowTests : FileTests
         string path = _folder.File(Path.GetRandomFileName(), "one\n"u8.ToArray());
         string trace = path + ".trace";
         using System.Diagnostics.Process child = ChildProcess.Start(
-            $"strace -f -o '{trace}' -e trace=inotify_init1,inotify_add_watch,statx -e inject={injection} "
+            $"{ChildProcess.Strace} -o '{trace}' -e trace=inotify_init1,inotify_add_watch,statx -e inject={injection} "
             + $"{ChildProcess.Command("follow", path)}");
         Task<string> error = child.StandardError.ReadToEndAsync(_stop);
         try

@@ -107,7 +107,7 @@ public sealed class FileSystemTests : FileTests
     {
         ChildProcess.SkipUnlessLinux("strace");
         string path = _folder.File("f", [1, 2, 3]);
-        (int status, string output, string error) = await ChildProcess.RunAsync($"strace -f -o /dev/null -P '{path}' "
+        (int status, string output, string error) = await ChildProcess.RunAsync($"{ChildProcess.Strace} -o /dev/null -P '{path}' "
             + $"-e trace=statx,newfstatat,fstat -e inject=statx,newfstatat,fstat:error={errno} "
             + ChildProcess.Command("read", path, "4096"));
         Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");

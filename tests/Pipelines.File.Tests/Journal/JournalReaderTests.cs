@@ -431,7 +431,7 @@ public sealed class JournalReaderTests : InAJournal
         await journal.AppendAsync(JournalCommands.RecordOf(0, 0), _stop);
         string calls = _temp.File("calls");
         using Process reader = ChildProcess.Start(
-            $"exec strace -f -qq -y -e trace=pread64 -o '{calls}' " + ChildProcess.Command("journalread", _folder));
+            $"exec {ChildProcess.Strace} -qq -y -e trace=pread64 -o '{calls}' " + ChildProcess.Command("journalread", _folder));
         long written = 0;
         for (int i = 0; i < Commits; i++)
         {

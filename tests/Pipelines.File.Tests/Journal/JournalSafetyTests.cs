@@ -341,7 +341,10 @@ public sealed partial class JournalSafetyTests : InAJournal
         string segment = Assert.Single(Journaled.Segments(_folder));
         byte[] bytes = (await File.ReadAllBytesAsync(segment, _stop))[..^32];
         SortedDictionary<long, int> counts = [];
-        for (int bit = HeaderLength * 8; bit < bytes.Length * 8; bit++)
+
+        // One in five, which are bits of every place in a byte, or all.
+        int step = Rounds.Of(5, 1);
+        for (int bit = HeaderLength * 8; bit < bytes.Length * 8; bit += step)
         {
             bytes[bit / 8] ^= (byte)(1 << (bit % 8));
             await File.WriteAllBytesAsync(segment, bytes, _stop);
@@ -379,7 +382,7 @@ public sealed partial class JournalSafetyTests : InAJournal
 
         // The batch is cut, with the record before if that is damaged and not proven; or the batch says that it was on the device.
         Assert.All(counts.Keys, there => Assert.Contains(there, (long[])[-1, 0, 1, 4]));
-        Assert.True(counts[1] > 3 * 32 * 8, string.Join(' ', counts));
+        Assert.True(counts[1] > 3 * 32 * 8 / step, string.Join(' ', counts));
     }
 
     private sealed class ThrowingLogger(bool isWhenAsked) : ILogger

@@ -60,7 +60,7 @@ internal static class Journaled
         ChildProcess.SkipUnlessLinux("strace");
         string log = temp.File("calls");
         (int status, string told, _) = await ChildProcess.RunAsync(
-            $"strace -f -qq -y -s 0 -e trace={calls} -o '{log}' {ChildProcess.Command(command, folder)}");
+            $"{ChildProcess.Strace} -qq -y -s 0 -e trace={calls} -o '{log}' {ChildProcess.Command(command, folder)}");
         Assert.Equal((0, output), (status, told.Trim()));
         return [.. (await File.ReadAllLinesAsync(log, Stop)).Where(line => line.Contains(file, StringComparison.Ordinal))];
     }

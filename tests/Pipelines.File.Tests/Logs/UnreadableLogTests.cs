@@ -63,7 +63,7 @@ public sealed class UnreadableLogTests : FileTests
 
         File.Move(path, path + ".1");
         await File.WriteAllTextAsync(path, "b1\n", _stop);
-        using Process child = ChildProcess.Start($"exec strace -f -o /dev/null -P '{folder}' -e trace=openat "
+        using Process child = ChildProcess.Start($"exec {ChildProcess.Strace} -o /dev/null -P '{folder}' -e trace=openat "
             + $"-e inject=openat:error=EMFILE:when=1..2 {ChildProcess.Command("ship", path, output)}");
         Task<string> error = child.StandardError.ReadToEndAsync(_stop);
         try
@@ -335,7 +335,8 @@ public sealed class UnreadableLogTests : FileTests
         ChildProcess.SkipUnlessLinux("strace");
         string path = _folder.File("a.log", "1\n"u8.ToArray());
         using Process child = ChildProcess.Start(
-            $"exec strace -f -o /dev/null -e trace=statx -e inject=statx:error={error} {ChildProcess.Command("printlogs", path)}");
+            $"exec {ChildProcess.Strace} -o /dev/null -e trace=statx -e inject=statx:error={error} "
+                + $"{ChildProcess.Command("printlogs", path)}");
         try
         {
             string? first = await GrowingFile.Bounded(child.StandardOutput.ReadLineAsync(_stop).AsTask());

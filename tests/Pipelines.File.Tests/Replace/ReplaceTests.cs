@@ -380,7 +380,8 @@ public sealed class ReplaceTests : FileTests
         ChildProcess.SkipUnlessLinux("strace");
         string path = _folder.File("f", s_old);
         (int status, string output, string told) = await ChildProcess.RunAsync($"chmod 666 {path}; "
-            + $"strace -f -o /dev/null -e inject=getxattr:error={error} {ChildProcess.Command("replace", path, "10", "10", "Written")}; "
+            + $"{ChildProcess.Strace} -o /dev/null -e trace=getxattr -e inject=getxattr:error={error} "
+            + $"{ChildProcess.Command("replace", path, "10", "10", "Written")}; "
             + $"S=$?; stat -c %a {path}; exit $S");
         Assert.SkipWhen(told.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
         Assert.True(status == 0, output + told);
@@ -394,7 +395,8 @@ public sealed class ReplaceTests : FileTests
         ChildProcess.SkipUnlessLinux("strace");
         string path = _folder.File("f", s_old);
         (int status, string output, string told) = await ChildProcess.RunAsync(
-            $"strace -f -o /dev/null -e inject=faccessat2:error=ENOENT {ChildProcess.Command("replace", path, "10", "10", "Written")}");
+            $"{ChildProcess.Strace} -o /dev/null -e trace=faccessat2 -e inject=faccessat2:error=ENOENT "
+                + $"{ChildProcess.Command("replace", path, "10", "10", "Written")}");
         Assert.SkipWhen(told.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
         Assert.True(status == 0, output + told);
         Assert.Equal(10, new FileInfo(path).Length);

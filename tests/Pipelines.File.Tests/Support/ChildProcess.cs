@@ -5,11 +5,14 @@ namespace FilePipelines.Tests;
 /// <summary>Runs the child program, by itself or under a shell that takes something from it.</summary>
 internal static class ChildProcess
 {
+    /// <summary>strace(1), which follows all threads and stops them only at calls that it is asked for. Its options follow.</summary>
+    public const string Strace = "strace -f --seccomp-bpf";
+
     /// <summary>The command line of the child, for a shell.</summary>
     public static string Command(params string[] arguments)
         => string.Join(' ', arguments.Select(a => $"'{a}'").Prepend(Program(AppContext.BaseDirectory)));
 
-    /// <summary>Whether the tests have a runtime of their own (.ci/net11).</summary>
+    /// <summary>Whether the tests have a runtime of their own (.ci/musl).</summary>
     public static bool IsSelfContained => File.Exists(Path.Combine(AppContext.BaseDirectory, "libhostfxr.so"));
 
     /// <summary>What starts the child in that folder. Beside a runtime of its own it is a program, which dotnet does not start.</summary>

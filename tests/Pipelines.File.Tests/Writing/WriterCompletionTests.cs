@@ -145,7 +145,8 @@ public sealed class WriterCompletionTests : FileTests
 
         // The runtime itself sets the length of memory files.
         const string truncated = @"ftruncate\(\d+, 0\)";
-        string command = $"strace -f -o '{trace}' -e trace=ftruncate {ChildProcess.Command("write", path, "1000", "1000", "Written")}";
+        string command = $"{ChildProcess.Strace} -o '{trace}' -e trace=ftruncate "
+            + $"{ChildProcess.Command("write", path, "1000", "1000", "Written")}";
         (int status, string output, string error) = await ChildProcess.RunAsync(command);
         Assert.SkipWhen(error.Contains("PTRACE", StringComparison.Ordinal), "strace may not trace here.");
         Assert.True(status == 0, output + error);
