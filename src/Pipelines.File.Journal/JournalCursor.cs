@@ -203,7 +203,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, JournalPos
     private void ThrowIfChanged()
     {
         // A header is written once, so an open file that has its name needs no other look at it.
-        if (Reader.HasName && Reader.Length >= Reader.Chain.WholePosition)
+        if (Reader.HasName && Reader.HasBytesTo(Reader.Chain.WholePosition))
         {
             return;
         }
@@ -211,7 +211,7 @@ internal sealed class JournalCursor(IJournalSource source, long from, JournalPos
         try
         {
             using SegmentReader now = SegmentReader.Open(Reader.File, Reader.File.First);
-            if (now.Header != Reader.Header || now.Length < Reader.Chain.WholePosition)
+            if (now.Header != Reader.Header || !now.HasBytesTo(Reader.Chain.WholePosition))
             {
                 throw Changed();
             }

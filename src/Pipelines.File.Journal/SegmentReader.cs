@@ -94,8 +94,11 @@ internal sealed class SegmentReader : IDisposable
     internal bool HasName => FileIdentity.TryGet(File.Path, out FileIdentity named)
         && FileIdentity.TryGet(_handle, out FileIdentity open) && named == open;
 
-    /// <summary>The bytes that the file has, by this handle.</summary>
-    internal long Length => RandomAccess.GetLength(_handle);
+    /// <summary>
+    /// Whether the file has the bytes before an offset. A read tells: on SMB the length that the system knows lags behind what another
+    /// client has written and this one has read already.
+    /// </summary>
+    internal bool HasBytesTo(long end) => File.Read(_handle, stackalloc byte[1], end - 1) == 1;
 
     /// <summary>Reads the next records. <see langword="false"/>: for now there is no further one before the limit.</summary>
     /// <param name="limit">
