@@ -267,8 +267,8 @@ public sealed class RollingWriterTests : FileTests
                 {
                     if (number > 1)
                     {
-                        Compress(Rotated(number - 1), $"{Rotated(number - 1)}.tmp");
-                        File.Move($"{Rotated(number - 1)}.tmp", $"{Rotated(number - 1)}.gz");
+                        // As the kubelet does, so that the lines have a rotated name at any moment.
+                        Compress(Rotated(number - 1), $"{Rotated(number - 1)}.tmp", $"{Rotated(number - 1)}.gz");
                     }
 
                     File.Move(target, Rotated(number));
@@ -332,7 +332,7 @@ public sealed class RollingWriterTests : FileTests
         }, file.Dispose);
     }
 
-    private static void Compress(string path, string target)
+    private static void Compress(string path, string target, string? name = null)
     {
         using (FileStream plain = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete))
         using (GZipStream compressed = new(File.Create(target), CompressionLevel.Fastest))
@@ -340,6 +340,7 @@ public sealed class RollingWriterTests : FileTests
             plain.CopyTo(compressed);
         }
 
+        File.Move(target, name ?? target);
         File.Delete(path);
     }
 
