@@ -19,7 +19,7 @@ public readonly partial record struct FileStatus
     public FileIdentity Identity { get; private init; }
 
     /// <summary>The length, in bytes; 0 if unknown.</summary>
-    public long Length { get; private init; }
+    public long Length { get; internal init; }
 
     /// <summary>When the file was last written to, UTC; <see langword="default"/> if the system does not report it.</summary>
     public DateTime LastWritten { get; private init; }

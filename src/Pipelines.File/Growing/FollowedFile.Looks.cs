@@ -31,7 +31,7 @@ internal sealed partial class FollowedFile
         // The name before the length: if the writer has moved on to another file by now, the length is final.
         FileStatus named = default;
         NameMeaning meaning = _path is null ? NameMeaning.Unknown : FileStatus.OfFullName(_path, out named);
-        FileStatus? status = FileStatus.Ask(Handle);
+        FileStatus? status = _file.AskStatus();
         bool isDeleted = status?.IsDeleted == true && _path is not null;
 
         // The identity is asked for again: the first write to a file of an overlay's lower layer (copy-up) changes its birth time, and so
@@ -43,6 +43,8 @@ internal sealed partial class FollowedFile
 
         // Some file systems do not tell the length of a file that was deleted. Else a read tells why there is none.
         long length = status?.Length ?? (hasLostName ? offset : long.MaxValue);
+        bool lags = length < offset && _watch is null && HasBytesTo(offset);
+        length = lags ? offset : length;
         bool isTruncated = length < offset;
         FileRequest? taken = null;
         lock (_lock)
@@ -59,7 +61,7 @@ internal sealed partial class FollowedFile
                 // The wait ends with one more read at this offset, so bytes that came after the look are not lost. Not if the file was
                 // truncated: it may have grown past the offset since, and what is there now does not continue what was read.
                 _lastEnd = isOver ? offset : _lastEnd;
-                taken = isOver || length > offset ? TakeLocked() : null;
+                taken = isOver || lags || length > offset ? TakeLocked() : null;
             }
 
             if (_waiting is not null)
@@ -76,6 +78,22 @@ internal sealed partial class FollowedFile
         else
         {
             ReadAgain(taken);
+        }
+    }
+
+    /// <summary>
+    /// Whether the file has the bytes before an offset, or a read will tell why not. On SMB the length that the system knows lags behind
+    /// what another client has written and this one has read already.
+    /// </summary>
+    private bool HasBytesTo(long offset)
+    {
+        try
+        {
+            return _file.ReadHere(stackalloc byte[1], offset - 1) > 0;
+        }
+        catch (Exception e) when (e is IOException or UnauthorizedAccessException or ObjectDisposedException)
+        {
+            return true;
         }
     }
 

@@ -19,7 +19,7 @@ internal static class AsyncOpening
     /// <param name="cancellationToken">Ends the wait.</param>
     /// <param name="missing">
     /// When to try again if there is no file of this full path; <see langword="null"/>: not at all. An assembly that cannot be loaded is
-    /// reported as a missing file, too.
+    /// reported as a missing file, too, with its name; one that was removed since it was opened has none.
     /// </param>
     internal static async ValueTask<T> OpenAsync<T>(FifoOpening? fifo, Func<OpenedFile?, T> open, Action<T> close,
         CancellationToken cancellationToken, (string Path, TimeSpan Interval)? missing = null)
@@ -64,7 +64,7 @@ internal static class AsyncOpening
                     }
                 }
                 catch (Exception e) when (e is DirectoryNotFoundException or FileNotFoundException && missing is { } file
-                    && (e is not FileNotFoundException { FileName: var name } || name == file.Path))
+                    && (e is not FileNotFoundException { FileName: { } name } || name == file.Path))
                 {
                     wait = missing.Value.Interval;
                 }

@@ -57,6 +57,9 @@ internal abstract class OpenedFile(SafeFileHandle handle, string? path, FileProp
     /// <summary>The Unix system calls; tests replace them.</summary>
     private protected virtual UnixCalls Calls => UnixCalls.Default;
 
+    /// <inheritdoc cref="FileStatus.Ask"/>
+    internal FileStatus? AskStatus() => Calls.AskStatus(Handle);
+
     /// <summary>The path for messages: as given, or as the system reports it; <see langword="null"/> if unknown.</summary>
     internal string? Path => GivenPath ?? FileProperties.PathOf(Handle);
 

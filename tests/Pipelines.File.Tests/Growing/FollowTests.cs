@@ -100,6 +100,19 @@ public sealed class FollowTests : FileTests
             fifo: null, _ => throw new FileNotFoundException("Could not load it.", "System.Missing, Version=10.0.0.0"), _ => { }, _stop,
             (_folder.File("log"), TimeSpan.FromMilliseconds(5))).AsTask()));
 
+    /// <summary>
+    /// The runtime names no file where a call on a handle says that there is none: on 9p, for one that was removed since it was opened.
+    /// </summary>
+    [Fact]
+    public async Task WaitForFile_FileIsRemovedWhileItIsOpened_WaitsForTheNextOne()
+    {
+        object opened = new();
+        int tries = 0;
+        Assert.Same(opened, await GrowingFile.Bounded(AsyncOpening.OpenAsync(
+            fifo: null, _ => tries++ == 0 ? throw new FileNotFoundException("It was removed.") : opened, _ => { }, _stop,
+            (_folder.File("log"), TimeSpan.FromMilliseconds(5))).AsTask()));
+    }
+
     [Fact]
     public async Task WaitForFile_CanceledOrCannotWait_Throws()
     {
@@ -145,6 +158,35 @@ public sealed class FollowTests : FileTests
         isTruncated = 1;
         await File.WriteAllBytesAsync(path, [], _stop);
         ReadResult end = await GrowingFile.Bounded(reading);
+        Assert.Equal((true, 0), (end.IsCompleted, end.Buffer.Length));
+    }
+
+    /// <summary>As on SMB: this client has read already what another one has written, and knows the length of before.</summary>
+    [Fact]
+    public async Task ReadAsync_TheLengthThatTheSystemTellsLagsBehindWhatIsRead_GoesOnUntilItIsTruncated()
+    {
+        string path = _folder.File("log", "one\ntwo\n"u8.ToArray());
+        int looks = 0;
+        ScriptedCalls calls = new()
+        {
+            FileSystem = 0x65735546,
+            LengthAtLook = () =>
+            {
+                looks++;
+                return 4;
+            },
+        };
+        await using FilePipeReader reader = calls.Read(path, GrowingFile.Options());
+        await GrowingFile.ExpectAsync(reader, "one\ntwo\n");
+        Task<ReadResult> reading = reader.ReadAsync(_stop).AsTask();
+        await Eventually.TrueAsync(() => reading.IsCompleted || looks > 2);
+        Assert.False(reading.IsCompleted);
+        await File.AppendAllTextAsync(path, "three\n", _stop);
+        ReadResult more = await GrowingFile.Bounded(reading);
+        Assert.Equal((false, 6), (more.IsCompleted, more.Buffer.Length));
+        reader.AdvanceTo(more.Buffer.End);
+        await File.WriteAllBytesAsync(path, [], _stop);
+        ReadResult end = await GrowingFile.Bounded(reader.ReadAsync(_stop));
         Assert.Equal((true, 0), (end.IsCompleted, end.Buffer.Length));
     }
 

@@ -186,17 +186,15 @@ public sealed class LogFollowerTests : FileTests
         // The search looks when the clock goes on, so not between the copy and the truncated file.
         ManualClock clock = new();
         TimeSpan interval = TimeSpan.FromSeconds(1);
-        LogFollower follower = new(_log, FollowedLog.Quick with { TimeProvider = clock, FollowInterval = interval });
-        await using IAsyncEnumerator<FollowedLine> lines = follower.ReadLinesAsync(_stop).GetAsyncEnumerator(_stop);
-        Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync()));
-        Assert.True(await GrowingFile.Bounded(lines.MoveNextAsync()));
-        Task<bool> next = lines.MoveNextAsync().AsTask();
+        await using FollowedLog lines = new(_log, FollowedLog.Quick with { TimeProvider = clock, FollowInterval = interval });
+        await lines.ExpectAsync("1", "2");
+        Task<bool> next = lines.StepAsync();
         string elsewhere = _folder.File("elsewhere");
         File.Move(_log, elsewhere);
         await Eventually.TrueAsync(() =>
         {
             clock.Advance(interval);
-            return follower.GetStatistics().Files == 0;
+            return lines.Statistics.Files == 0;
         });
         string copy = _folder.File("copy");
         if (hasCopy)
@@ -214,14 +212,15 @@ public sealed class LogFollowerTests : FileTests
 
         File.Move(elsewhere, _log);
         await clock.AdvanceUntilAsync(next, interval);
+        FollowedLine line = await lines.NextAsync();
         if (hasCopy)
         {
-            Assert.Equal(("3", false), (lines.Current.ToString(), lines.Current.IsAfterGap));
-            next = lines.MoveNextAsync().AsTask();
-            await clock.AdvanceUntilAsync(next, interval);
+            Assert.Equal(("3", false), (line.ToString(), line.IsAfterGap));
+            await clock.AdvanceUntilAsync(lines.StepAsync(), interval);
+            line = await lines.NextAsync();
         }
 
-        Assert.Equal(("4", !hasCopy), (lines.Current.ToString(), lines.Current.IsAfterGap));
+        Assert.Equal(("4", !hasCopy), (line.ToString(), line.IsAfterGap));
     }
 
     [Fact]

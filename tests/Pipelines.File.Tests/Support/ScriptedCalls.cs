@@ -64,6 +64,9 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
     /// <summary>The type of the file system that the files are on, as if; <see langword="null"/>: the real one.</summary>
     public long? FileSystem { get; init; }
 
+    /// <summary>The length of a followed file at a look, as if; <see langword="null"/>: the real one.</summary>
+    public Func<long?>? LengthAtLook { get; init; }
+
     public int Reads => _reads;
 
     /// <summary>How often a duplicate was closed, to hear of lost bytes.</summary>
@@ -121,6 +124,10 @@ internal sealed unsafe class ScriptedCalls : UnixCalls
         CacheCalls.Enqueue((waits ? "wait" : "write", offset));
         return OnWriteCached?.Invoke(waits) ?? base.WriteCached(file, offset, length, waits);
     }
+
+    internal override Pipelines.File.FileStatus? AskStatus(SafeFileHandle file)
+        => base.AskStatus(file) is { } status && LengthAtLook?.Invoke() is { } length ? status with { Length = length }
+            : base.AskStatus(file);
 
     internal override long Sync(SafeFileHandle file)
     {

@@ -42,8 +42,8 @@ public sealed class WaitingProcessTests : FileTests
     [Fact]
     public async Task FlushAsync_TheOnlyThreadStaysAwakeForAnotherWriter_IsWrittenAllTheSame()
     {
-        ChildProcess.SkipUnlessLinux("dotnet");
-        string command = "PIPELINES_FILE_WAITING_THREADS=1 " + ChildProcess.Command("awake", _folder.Path);
+        ChildProcess.SkipUnlessLinux("dotnet", "timeout");
+        string command = "PIPELINES_FILE_WAITING_THREADS=1 timeout 60 " + ChildProcess.Command("awake", _folder.Path);
         (int exitCode, string output, string error) = await ChildProcess.RunAsync(command).WaitAsync(Eventually.Limit, _stop);
         Assert.True(exitCode == 0, output + error);
     }

@@ -135,6 +135,9 @@ internal unsafe partial class UnixCalls
         return Answer(LibcCalls.Close(copy));
     }
 
+    /// <inheritdoc cref="FileStatus.Ask"/>
+    internal virtual FileStatus? AskStatus(SafeFileHandle file) => FileStatus.Ask(file);
+
     /// <summary>fcntl(2) with F_DUPFD_CLOEXEC: returns a descriptor, or -1.</summary>
     internal virtual int Duplicate(SafeFileHandle file) => LibcCalls.FCntl(file, Libc.F_DUPFD_CLOEXEC, 0);
 
