@@ -79,10 +79,10 @@ internal static class JournalMetrics
     internal static void OnCommit(long records, long started, string name)
     {
         KeyValuePair<string, object?> tag = new(Tag, name);
-        s_records.Record(records, tag);
+        Record(s_records, records, tag);
         if (started != 0)
         {
-            s_commit.Record(Stopwatch.GetElapsedTime(started).TotalSeconds, tag);
+            Record(s_commit, Stopwatch.GetElapsedTime(started).TotalSeconds, tag);
         }
     }
 
@@ -104,8 +104,22 @@ internal static class JournalMetrics
         }
 
         activity?.SetTag("journal.sequence", sequence);
-        s_append.Record(Stopwatch.GetElapsedTime(started).TotalSeconds, new KeyValuePair<string, object?>(Tag, name));
+        Record(s_append, Stopwatch.GetElapsedTime(started).TotalSeconds, new KeyValuePair<string, object?>(Tag, name));
         return sequence;
+    }
+
+    // A listener is called on this thread. What it throws is not that of who appends: the record is committed.
+    private static void Record<T>(Histogram<T> histogram, T value, KeyValuePair<string, object?> tag)
+        where T : struct
+    {
+        try
+        {
+            histogram.Record(value, tag);
+        }
+        catch (Exception e)
+        {
+            Debug.WriteLine(e);
+        }
     }
 
     private static void RemoveLocked(JournalMeter meter)

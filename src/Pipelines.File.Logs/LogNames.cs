@@ -192,7 +192,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
                 if (!HasName(newest, listing))
                 {
                     OpenSuccessors(listing, newest, isAfterGap, opened, cancellationToken);
-                    if (opened is [.., { Beginning: not null } last] && !listAgain().HasSameNames(listing))
+                    if (opened is [.., { Beginning: not null } last]
+                        && !(listAgain() is { Failure: null } again && again.HasSameNames(listing)))
                     {
                         last.Beginning = [];
                     }

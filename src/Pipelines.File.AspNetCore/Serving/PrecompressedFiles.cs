@@ -26,14 +26,16 @@ internal sealed class PrecompressedFiles(IFileProvider inner, int order) : IFile
 
         double least = QualityOf("identity") ?? 0;
         double brotli = QualityOf(Brotli) ?? QualityOf("*") ?? 0;
-        double gzip = QualityOf(Gzip) ?? QualityOf("*") ?? 0;
+
+        // RFC 9110, 8.4.1.3: x-gzip is the same.
+        double gzip = QualityOf(Gzip, "x-gzip") ?? QualityOf("*") ?? 0;
         bool takesBrotli = brotli > 0 && brotli >= least;
         bool takesGzip = gzip > 0 && gzip >= least;
         return !takesGzip ? (takesBrotli ? 1 : 0) : !takesBrotli ? 2 : gzip > brotli ? 4 : 3;
 
         // If a name is there more than once, a refusal counts.
-        double? QualityOf(string name) => taken.Where(one => one.Value.Equals(name, StringComparison.OrdinalIgnoreCase))
-            .Min(static one => (double?)(one.Quality ?? 1));
+        double? QualityOf(string name, string alias = "") => taken.Where(one => one.Value.Equals(name, StringComparison.OrdinalIgnoreCase)
+            || one.Value.Equals(alias, StringComparison.OrdinalIgnoreCase)).Min(static one => (double?)(one.Quality ?? 1));
     }
 
     public IFileInfo GetFileInfo(string subpath)

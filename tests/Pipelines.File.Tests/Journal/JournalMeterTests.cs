@@ -85,6 +85,28 @@ public sealed class JournalMeterTests : InAJournal
         Assert.Contains("pipelines.file.journal.commit.duration", _seen.Keys);
     }
 
+    [Fact]
+    public async Task AppendAsync_ListenerThrows_IsCommitted()
+    {
+        int thrown = 0;
+        _listener.SetMeasurementEventCallback<long>((_, _, _, _) => Throw());
+        _listener.SetMeasurementEventCallback<double>((_, _, _, _) => Throw());
+        await using (Journal journal = await Journal.OpenAsync(_temp.File("journal"), s_named, _stop))
+        {
+            Assert.Equal(0, await journal.AppendAsync(new byte[10], _stop));
+            Task<long>[] appends = [.. Enumerable.Range(0, 2).Select(_ => journal.AppendAsync(new byte[10], _stop).AsTask())];
+            Assert.Equal((long[])[1, 2], await Task.WhenAll(appends));
+        }
+
+        Assert.InRange(thrown, 3, int.MaxValue);
+
+        void Throw()
+        {
+            Interlocked.Increment(ref thrown);
+            throw new InvalidOperationException("The listener is broken.");
+        }
+    }
+
     private (long Appended, long Committed, long Commits, long Bytes, long Segments) Read()
     {
         _listener.RecordObservableInstruments();

@@ -119,6 +119,34 @@ public sealed class LogSuccessionTests : FileTests
         Assert.Null(names.TryTake());
     }
 
+    [Fact]
+    public void Update_TruncatedAndTheFolderCannotBeListedAgain_DoesNotKnowWhichCopiesThereAre()
+    {
+        LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
+        using GrowingFile file = new(_log, Lines(1, 2));
+        Update(names);
+        LogFile first = names.TryTake()!;
+        (long end, ulong hash) = first.HashAt(long.MaxValue, CancellationToken.None);
+        File.Copy(_log, _log + ".1");
+        file.Cut(0);
+        file.Append(Lines(3, 3));
+        names.OnCut(first, new FileCheckpoint(first.Identity, end) { ContentHash = hash });
+        FolderNames folder = new(_folder.Path, TimeProvider.System);
+        folder.Look(isSure: true);
+        LogListing listing = LogListing.Take(_log, names.Rotated, _ => folder);
+
+        // EIO: it has the names of before, and another copy may be there.
+        names.Update(listing, () => listing with { Failure = new IOException("It cannot be listed.") }, CancellationToken.None);
+        List<LogFile> next = [];
+        while (names.TryTake() is { } taken)
+        {
+            next.Add(taken);
+        }
+
+        Assert.Empty(next[^1].Beginning!);
+        next.ForEach(static taken => taken.Dispose());
+    }
+
     private static string Lines(int first, int last)
         => string.Concat(Enumerable.Range(first, last - first + 1).Select(static i => $"{i}\n"));
 
