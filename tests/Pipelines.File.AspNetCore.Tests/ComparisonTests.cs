@@ -39,13 +39,11 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
 
     [Theory]
     [MemberData(nameof(SizesAndWays))]
-    public async Task Get_Http10_IsTheSame(int size, string way)
-        => await SameAsync($"GET /{way}{FileTree.NameOf(size)} HTTP/1.0");
+    public async Task Get_Http10_IsTheSame(int size, string way) => await SameAsync($"GET /{way}{FileTree.NameOf(size)} HTTP/1.0");
 
     [Theory]
     [MemberData(nameof(SizesAndWays))]
-    public async Task Head_IsTheSame(int size, string way)
-        => await SameAsync($"HEAD /{way}{FileTree.NameOf(size)} HTTP/1.1", "Host: a");
+    public async Task Head_IsTheSame(int size, string way) => await SameAsync($"HEAD /{way}{FileTree.NameOf(size)} HTTP/1.1", "Host: a");
 
     [Theory]
     [InlineData("")]
@@ -142,8 +140,7 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
     [InlineData("/twice/4096.txt/6000")]
     [InlineData("/twice/1048576.txt/1572864")]
     [InlineData("/twice/1048576.txt/1048576")]
-    public async Task Get_BoundsAndFailures_AreTheSame(string target)
-        => await SameAsync($"GET {target} HTTP/1.1", "Host: a");
+    public async Task Get_BoundsAndFailures_AreTheSame(string target) => await SameAsync($"GET {target} HTTP/1.1", "Host: a");
 
     [Fact]
     public async Task Get_SymbolicLinkAndFolder_AreTheSame()

@@ -189,8 +189,7 @@ public sealed class FileSendingFeatureTests : IDisposable
         }
 
         /// <summary>Waits until a read is under way.</summary>
-        internal async Task BegunAsync()
-            => Assert.True(await _begun.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken));
+        internal async Task BegunAsync() => Assert.True(await _begun.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken));
 
         internal void Let(int errno = 0)
         {

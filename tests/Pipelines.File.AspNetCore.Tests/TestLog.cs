@@ -12,9 +12,7 @@ public sealed class TestLog(LogLevel from = LogLevel.Warning) : ILoggerProvider,
 
     public ILogger CreateLogger(string categoryName) => this;
 
-    public IDisposable? BeginScope<TState>(TState state)
-        where TState : notnull
-        => null;
+    public IDisposable? BeginScope<TState>(TState state) where TState : notnull => null;
 
     public bool IsEnabled(LogLevel logLevel) => logLevel >= from;
 

@@ -113,8 +113,7 @@ public sealed class ServedPathTests : IAsyncDisposable
         await Assert.ThrowsAsync<ArgumentException>(() => StartAsync(app => app.MapFiles("/u/{user}", Files())));
         await Assert.ThrowsAsync<ArgumentException>(() => StartAsync(app => app.MapFiles("/u/{user}/files", Files())));
         await Assert.ThrowsAsync<ArgumentException>(() => StartAsync(app => app.MapFiles("/u/{user?}", Files())));
-        await Assert.ThrowsAsync<InvalidOperationException>(
-            () => StartAsync(app => app.MapGroup("/u/{user}").MapFiles("/files", Files())));
+        await Assert.ThrowsAsync<InvalidOperationException>(() => StartAsync(app => app.MapGroup("/u/{user}").MapFiles("/files", Files())));
 
         StaticFileOptions Files() => new() { FileProvider = new PhysicalFileProvider(_root) };
     }
@@ -198,8 +197,7 @@ public sealed class ServedPathTests : IAsyncDisposable
     {
         using TcpClient client = new();
         await client.ConnectAsync(IPAddress.Loopback, new Uri(_app!.Urls.Single()).Port, _stop);
-        await client.GetStream().WriteAsync(
-            Encoding.ASCII.GetBytes($"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"), _stop);
+        await client.GetStream().WriteAsync(Encoding.ASCII.GetBytes($"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"), _stop);
         using StreamReader reader = new(client.GetStream());
         return await reader.ReadToEndAsync(_stop);
     }

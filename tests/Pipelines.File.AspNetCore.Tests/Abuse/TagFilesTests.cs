@@ -209,9 +209,7 @@ public sealed class TagFilesTests : InARoot
 
     private sealed class Rude(Action called) : ILogger
     {
-        public IDisposable? BeginScope<TState>(TState state)
-            where TState : notnull
-            => null;
+        public IDisposable? BeginScope<TState>(TState state) where TState : notnull => null;
 
         public bool IsEnabled(LogLevel logLevel) => true;
 

@@ -336,9 +336,7 @@ public sealed class UploadFloodTests : Resumable.UploadsInAFolder
 
     private sealed class Rude : ILogger
     {
-        public IDisposable? BeginScope<TState>(TState state)
-            where TState : notnull
-            => null;
+        public IDisposable? BeginScope<TState>(TState state) where TState : notnull => null;
 
         public bool IsEnabled(LogLevel logLevel) => true;
 

@@ -29,8 +29,7 @@ public sealed class DropInTests
         WithRequestBuffering,
     }
 
-    public static TheoryData<Way, int> Ways
-        => new(from way in Enum.GetValues<Way>() from length in s_lengths select (way, length));
+    public static TheoryData<Way, int> Ways => new(from way in Enum.GetValues<Way>() from length in s_lengths select (way, length));
 
     [Theory]
     [MemberData(nameof(Ways))]
@@ -177,14 +176,11 @@ public sealed class DropInTests
         {
         }
 
-        public IDisposable? BeginScope<TState>(TState state)
-            where TState : notnull
-            => null;
+        public IDisposable? BeginScope<TState>(TState state) where TState : notnull => null;
 
         public bool IsEnabled(LogLevel logLevel) => true;
 
         public void Log<TState>(LogLevel logLevel, EventId eventId, TState state, Exception? exception,
-            Func<TState, Exception?, string> formatter)
-            => lines.Enqueue(formatter(state, exception));
+            Func<TState, Exception?, string> formatter) => lines.Enqueue(formatter(state, exception));
     }
 }

@@ -119,8 +119,7 @@ public sealed class FailingCacheTests : InACache
         Assert.Equal(1L << 31, body.Length);
         IBufferDistributedCache cache = (IBufferDistributedCache)Distributed();
         Assert.Throws<ArgumentException>(() => cache.Set("key", body, new DistributedCacheEntryOptions()));
-        await Assert.ThrowsAsync<ArgumentException>(
-            () => cache.SetAsync("key", body, new DistributedCacheEntryOptions(), _stop).AsTask());
+        await Assert.ThrowsAsync<ArgumentException>(() => cache.SetAsync("key", body, new DistributedCacheEntryOptions(), _stop).AsTask());
         Assert.Empty(Directory.EnumerateDirectories(Folder, "???"));
     }
 

@@ -104,8 +104,7 @@ public sealed class FinishingTests : UploadsInAFolder
                 throw new InvalidOperationException("not yet");
             }
 
-            await Assert.ThrowsAsync<FileExistsException>(
-                () => upload.SaveAsync(second, new SaveBodyOptions { Overwrite = false }, stop));
+            await Assert.ThrowsAsync<FileExistsException>(() => upload.SaveAsync(second, new SaveBodyOptions { Overwrite = false }, stop));
             await upload.SaveAsync(second, cancellationToken: stop);
         });
         Uri upload = await Server.CreateAsync(5);

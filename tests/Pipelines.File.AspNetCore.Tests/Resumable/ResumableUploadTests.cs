@@ -323,8 +323,7 @@ public sealed class ResumableUploadTests : UploadsInAFolder
         Uri final = await Server.CreateAsync(null, ("Upload-Concat", Final(parts)), ("Upload-Metadata", "filename YQ=="));
         Assert.Equal("hello tus world", await File.ReadAllTextAsync(Saved, _stop));
         TusAnswer head = await Server.HeadAsync(final);
-        Assert.Equal((200, "15", "15", Final(parts)),
-            (head.Status, head["Upload-Offset"], head["Upload-Length"], head["Upload-Concat"]));
+        Assert.Equal((200, "15", "15", Final(parts)), (head.Status, head["Upload-Offset"], head["Upload-Length"], head["Upload-Concat"]));
         Assert.Equal(403, (await Server.PatchAsync(final, 15, [1])).Status);
 
         // A part may be used again, but each once.

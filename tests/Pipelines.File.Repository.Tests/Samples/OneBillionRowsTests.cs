@@ -71,8 +71,7 @@ public sealed class OneBillionRowsTests : IDisposable
         names.Add("n");
         while (names.Count < 40_000)
         {
-            names.Add(string.Concat(
-                Enumerable.Range(0, random.Next(1, 30)).Select(_ => (char)random.Next('<', 0x250))));
+            names.Add(string.Concat(Enumerable.Range(0, random.Next(1, 30)).Select(_ => (char)random.Next('<', 0x250))));
         }
 
         await CheckAsync([.. names], rows: 120_000);

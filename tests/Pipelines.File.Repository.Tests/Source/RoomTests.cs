@@ -57,8 +57,7 @@ public sealed partial class RoomTests
     private static string[] FilesOf(string upwards, Room[] rooms)
         => upwards.Split(" -> ") is [var room, var known] ? Named(rooms, room).Knows[known] : [];
 
-    private static bool IsUpwards(string room, string known)
-        => s_upwards.Any(one => one == $"{room} -> {known}");
+    private static bool IsUpwards(string room, string known) => s_upwards.Any(one => one == $"{room} -> {known}");
 
     private static bool Reaches(Room room, string name, Room[] rooms, HashSet<string> seen)
         => seen.Add(room.Name) && (room.Name == name || room.Knows.Keys.Any(known => Reaches(Named(rooms, known), name, rooms, seen)));

@@ -381,8 +381,7 @@ public sealed class FileBufferingPipeTests : FileTests
         string second = _folder.File("g");
         await pipe.SaveAsync(second, new() { Mode = FileMode.CreateNew }, _stop);
         Assert.Equal(content, await File.ReadAllBytesAsync(second, _stop));
-        await Assert.ThrowsAsync<FileExistsException>(
-            async () => await pipe.SaveAsync(second, new() { Mode = FileMode.CreateNew }, _stop));
+        await Assert.ThrowsAsync<FileExistsException>(async () => await pipe.SaveAsync(second, new() { Mode = FileMode.CreateNew }, _stop));
         Assert.Equal(content, await ReadAllAsync(pipe.Reader));
 
         // On Windows the pipe's own file has a name until it is closed.

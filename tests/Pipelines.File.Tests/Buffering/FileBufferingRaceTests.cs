@@ -4,9 +4,7 @@ namespace FilePipelines.Tests;
 public sealed class FileBufferingRaceTests : FileTests
 {
     private static readonly string[] s_calls =
-    [
-        "read", "flush", "cancel read", "cancel flush", "complete reader", "complete writer", "dispose", "stream", "open", "token", "save",
-    ];
+    ["read", "flush", "cancel read", "cancel flush", "complete reader", "complete writer", "dispose", "stream", "open", "token", "save"];
 
     public static TheoryData<string, string> Pairs
     {

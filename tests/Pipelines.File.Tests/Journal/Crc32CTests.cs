@@ -6,8 +6,7 @@ namespace FilePipelines.Tests;
 public sealed class Crc32CTests
 {
     [Fact]
-    public void Append_CheckValue_IsThatOfTheCatalogue()
-        => Assert.Equal(0xE3069283, Crc32C.Append(0, "123456789"u8));
+    public void Append_CheckValue_IsThatOfTheCatalogue() => Assert.Equal(0xE3069283, Crc32C.Append(0, "123456789"u8));
 
     [Fact]
     public void Append_AnyLengthAndAnySplit_IsThatOfTheBits()

@@ -226,8 +226,7 @@ public sealed class JournalBatchTests : InAJournal
 
         public ReadOnlyMemory<byte> this[int index] => default;
 
-        public IEnumerator<ReadOnlyMemory<byte>> GetEnumerator()
-            => Enumerable.Repeat(ReadOnlyMemory<byte>.Empty, count).GetEnumerator();
+        public IEnumerator<ReadOnlyMemory<byte>> GetEnumerator() => Enumerable.Repeat(ReadOnlyMemory<byte>.Empty, count).GetEnumerator();
 
         System.Collections.IEnumerator System.Collections.IEnumerable.GetEnumerator() => GetEnumerator();
     }

@@ -178,8 +178,7 @@ public sealed class JournalConsumerTests : InAJournal
             async () => await JournalConsumer.OpenAsync(_folder, "mails", cancellationToken: _stop));
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
         await Journaled.AppendAsync(journal, isRepaired ? 60 : 0);
-        await Assert.ThrowsAsync<JournalChangedException>(
-            async () => await journal.OpenConsumerAsync("mails", cancellationToken: _stop));
+        await Assert.ThrowsAsync<JournalChangedException>(async () => await journal.OpenConsumerAsync("mails", cancellationToken: _stop));
     }
 
     [Fact]

@@ -95,8 +95,7 @@ public sealed class JournalPositionTests : InAJournal
         await Assert.ThrowsAsync<JournalChangedException>(
             () => Journaled.ReadAsync(JournalReader.Open(_folder).ReadBatchesAsync(read, true, _stop), 100));
         Assert.True(kept.Sequence <= repair.Summary.NextSequence);
-        Assert.Equal(
-            journal.NextSequence, await Journaled.ReadAsync(journal.ReadBatchesAsync(kept, false, _stop), kept.Sequence));
+        Assert.Equal(journal.NextSequence, await Journaled.ReadAsync(journal.ReadBatchesAsync(kept, false, _stop), kept.Sequence));
     }
 
     /// <summary>As when the process is killed between the cut and what tells the records behind it from those before.</summary>

@@ -71,8 +71,7 @@ public sealed class JournalRaceTests : InAJournal
             await journal.AppendAsync(new byte[8000], _stop);
         }
 
-        Assert.True(SpinWait.SpinUntil(
-            () => Journaled.Segments(_folder).Length <= 3 || journal.Error is not null, Eventually.Limit));
+        Assert.True(SpinWait.SpinUntil(() => Journaled.Segments(_folder).Length <= 3 || journal.Error is not null, Eventually.Limit));
         Assert.Null(journal.Error);
     }
 

@@ -446,8 +446,7 @@ public sealed class JournalReaderTests : InAJournal
         string[] lines = await File.ReadAllLinesAsync(calls, _stop);
         string[] reads = [.. lines.Where(line => line.Contains("pread", StringComparison.Ordinal)
             && line.Contains(".journal>", StringComparison.Ordinal))];
-        long read = reads.Sum(
-            line => long.TryParse(line.Split(" = ")[^1], CultureInfo.InvariantCulture, out long bytes) ? bytes : 0);
+        long read = reads.Sum(line => long.TryParse(line.Split(" = ")[^1], CultureInfo.InvariantCulture, out long bytes) ? bytes : 0);
         TestContext.Current.SendDiagnosticMessage($"{read} bytes read of {written}");
 
         // Looks that found nothing read 32 bytes each.

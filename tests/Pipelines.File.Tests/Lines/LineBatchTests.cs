@@ -338,8 +338,7 @@ public sealed class LineBatchTests : FileTests
     [Fact]
     public void ReadLineBatchesAsync_WithoutWaiting_AllocatesNothingForALineOrABatch()
     {
-        string path = _folder.File(
-            "f", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100_000).Select(i => $"line {i}\n"))));
+        string path = _folder.File("f", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100_000).Select(i => $"line {i}\n"))));
         long allocated = Warm.Least(enough: 5_000, () =>
         {
             long before = GC.GetAllocatedBytesForCurrentThread();
@@ -407,8 +406,7 @@ public sealed class LineBatchTests : FileTests
             }
         });
         blocked.Start();
-        Assert.True(SpinWait.SpinUntil(
-            () => !blocked.IsAlive || (blocked.ThreadState & ThreadState.WaitSleepJoin) != 0, Eventually.Limit));
+        Assert.True(SpinWait.SpinUntil(() => !blocked.IsAlive || (blocked.ThreadState & ThreadState.WaitSleepJoin) != 0, Eventually.Limit));
         fifo.Write("line\n"u8);
         Assert.True(blocked.Join(Eventually.Limit));
         Assert.Equal(true, result);

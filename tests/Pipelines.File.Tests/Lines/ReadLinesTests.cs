@@ -402,8 +402,7 @@ public sealed class ReadLinesTests : FileTests
     [Fact]
     public void ReadLineSequencesAsync_WithoutWaiting_AllocatesNothingForALine()
     {
-        string path = _folder.File(
-            "f", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100_000).Select(i => $"line {i}\n"))));
+        string path = _folder.File("f", Encoding.Latin1.GetBytes(string.Concat(Enumerable.Range(0, 100_000).Select(i => $"line {i}\n"))));
         long allocated = Warm.Least(enough: 10_000, () =>
         {
             long before = GC.GetAllocatedBytesForCurrentThread();

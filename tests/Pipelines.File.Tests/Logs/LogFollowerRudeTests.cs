@@ -212,8 +212,7 @@ public sealed class LogFollowerRudeTests : FileTests
     {
         ChildProcess.SkipUnlessLinux();
         string log = _folder.File("z.log", "1\n"u8.ToArray());
-        string command = isLink ? $"ln -s nowhere '{_folder.Path}/a.log'"
-            : $"printf 'never\\n' > \"$(printf '{_folder.Path}/\\351.log')\"";
+        string command = isLink ? $"ln -s nowhere '{_folder.Path}/a.log'" : $"printf 'never\\n' > \"$(printf '{_folder.Path}/\\351.log')\"";
         Assert.Equal(0, (await ChildProcess.RunAsync(command)).ExitCode);
         Assert.Equal(2, Directory.GetFileSystemEntries(_folder.Path).Length);
         await foreach (FollowedBatch batch in new LogFollower(_folder.File("*.log"), FollowedLog.Quick)

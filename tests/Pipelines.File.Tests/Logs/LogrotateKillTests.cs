@@ -29,8 +29,7 @@ public sealed class LogrotateKillTests : FileTests
     // Is there from the rotation until the writer has opened the new file: what is written to a file that gzip reads may be lost.
     private readonly string _hangUp;
 
-    public LogrotateKillTests()
-        => (_log, _output, _hangUp) = (_folder.File("log"), _folder.File("shipped"), _folder.File("hang-up"));
+    public LogrotateKillTests() => (_log, _output, _hangUp) = (_folder.File("log"), _folder.File("shipped"), _folder.File("hang-up"));
 
     [Theory]
     [InlineData("create")]
@@ -89,8 +88,7 @@ public sealed class LogrotateKillTests : FileTests
             int kills = await shipping;
             string result = Check(await File.ReadAllLinesAsync(_output, _stop), written, isCut);
             TestContext.Current.SendDiagnosticMessage(
-                $"{style}: {written} lines, {s_rotations} rotations, {kills} kills; {result}; "
-                + $"PIPELINES_FILE_SEED={seed}");
+                $"{style}: {written} lines, {s_rotations} rotations, {kills} kills; {result}; " + $"PIPELINES_FILE_SEED={seed}");
         }
         finally
         {

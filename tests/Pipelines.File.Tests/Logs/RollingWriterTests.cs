@@ -70,8 +70,7 @@ public sealed class RollingWriterTests : FileTests
         string name, string pattern, bool isInNameOrder)
     {
         SkipOnWindows(name);
-        int rotations = int.Parse(
-            Environment.GetEnvironmentVariable("PIPELINES_FILE_ROTATIONS") ?? "4", CultureInfo.InvariantCulture);
+        int rotations = int.Parse(Environment.GetEnvironmentVariable("PIPELINES_FILE_ROTATIONS") ?? "4", CultureInfo.InvariantCulture);
         int count = rotations * FileLength / Numbers(0, 1).First().Length;
         using Writer writer = Open(name);
         writer.Write(Numbers(0, 1));

@@ -251,11 +251,7 @@ public sealed class PooledMemoryStreamOracleTests
 
         public override long Length => throw new NotSupportedException();
 
-        public override long Position
-        {
-            get => throw new NotSupportedException();
-            set => throw new NotSupportedException();
-        }
+        public override long Position { get => throw new NotSupportedException(); set => throw new NotSupportedException(); }
 
         public override void Flush()
         {

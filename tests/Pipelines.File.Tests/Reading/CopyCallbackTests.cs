@@ -55,8 +55,7 @@ public sealed class CopyCallbackTests : FileTests
             else
             {
                 Assert.Equal(destination.Received.Count, reader.Position);
-                Assert.True(error is TimeoutException or OperationCanceledException || (error is null && calls < at),
-                    $"{at}: {error}");
+                Assert.True(error is TimeoutException or OperationCanceledException || (error is null && calls < at), $"{at}: {error}");
                 await reader.CopyToAsync(destination, _stop).WaitAsync(Eventually.Limit, _stop);
                 Assert.Equal(content, destination.Received);
             }
@@ -136,11 +135,7 @@ public sealed class CopyCallbackTests : FileTests
     {
         string path = _folder.File("f", Pattern.Bytes(Length));
         using Gate gate = new();
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = _ => -Libc.EAGAIN,
-            OnRead = gate.Hold,
-        };
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = gate.Hold };
         SharedFile file = new SharedFile(calls.Backend(path, FileMode.Open, FileAccess.Read), path);
         WatchedWriter destination = new(4096);
         Task<int> read = file.ReadAsync(destination, 100, 1000).AsTask();

@@ -99,11 +99,7 @@ public sealed class CopyCanceledTests : FileTests
                 return FilePipeReader.Create(path, new() { PauseReadAheadThreshold = 300_000 });
             case Source.LeftBehind:
                 Gate gate = new();
-                ScriptedCalls calls = new()
-                {
-                    OnReadNoWait = call => call == 1 ? -Libc.EAGAIN : null,
-                    OnRead = gate.Hold,
-                };
+                ScriptedCalls calls = new() { OnReadNoWait = call => call == 1 ? -Libc.EAGAIN : null, OnRead = gate.Hold };
                 FilePipeReader reader = calls.Read(path);
                 ValueTask<ReadResult> pending = reader.ReadAsync(_stop);
                 reader.CancelPendingRead();

@@ -58,11 +58,7 @@ public sealed class ReadAheadTests : FileTests
         for (int i = 0; i < 10; i++)
         {
             // The first read of each is in memory.
-            ScriptedCalls stalled = new()
-            {
-                OnReadNoWait = number => number > 1 ? -Libc.EAGAIN : null,
-                OnRead = gate.Hold,
-            };
+            ScriptedCalls stalled = new() { OnReadNoWait = number => number > 1 ? -Libc.EAGAIN : null, OnRead = gate.Hold };
             FilePipeReader one = stalled.Read(path, options);
             ReadResult first = await one.ReadAsync(_stop);
             long index = first.Buffer.Length;

@@ -94,11 +94,7 @@ public sealed class ReaderCancellationTests : FileTests
     public async Task AdvanceTo_WhileACanceledReadGoesOn_DoesNotReuseItsMemory()
     {
         // The first read is short and leaves room in its segment, which the second, stuck one fills.
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = call => call == 1 ? 100 : -Libc.EAGAIN,
-            OnRead = _gate.Hold,
-        };
+        ScriptedCalls calls = new() { OnReadNoWait = call => call == 1 ? 100 : -Libc.EAGAIN, OnRead = _gate.Hold };
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(5000)), new() { BufferSize = 1000 });
         ReadResult first = await reader.ReadAsync(_stop);
         Assert.Equal(100, first.Buffer.Length);

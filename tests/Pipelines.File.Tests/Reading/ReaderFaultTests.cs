@@ -72,11 +72,7 @@ public sealed class ReaderFaultTests : FileTests
     public async Task Read_CallThrows_IsTheErrorOfThisReadAndOfLaterOnes(bool isHandedOver)
     {
         Exception thrown = new EntryPointNotFoundException("preadv");
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = _ => isHandedOver ? -Libc.EAGAIN : throw thrown,
-            OnRead = _ => throw thrown,
-        };
+        ScriptedCalls calls = new() { OnReadNoWait = _ => isHandedOver ? -Libc.EAGAIN : throw thrown, OnRead = _ => throw thrown };
         FilePipeReader reader = calls.Read(_path);
         for (int i = 0; i < 2; i++)
         {

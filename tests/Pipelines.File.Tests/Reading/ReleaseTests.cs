@@ -78,11 +78,7 @@ public sealed class ReleaseTests : FileTests
     public async Task ReaderCompleteAsync_DuringAReadThatIsStuck_CompletesWhenTheSystemIsDone()
     {
         using Gate gate = new();
-        ScriptedCalls calls = new()
-        {
-            OnReadNoWait = _ => -Libc.EAGAIN,
-            OnRead = gate.Hold,
-        };
+        ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN, OnRead = gate.Hold };
         CheckedPool pool = new();
         FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)), new() { Pool = pool });
         Task<ReadResult> read = reader.ReadAsync(_stop).AsTask();

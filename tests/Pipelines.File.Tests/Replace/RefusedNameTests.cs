@@ -219,8 +219,7 @@ public sealed class RefusedNameTests : FileTests
         Assert.Equal(2, Entries().Length);
     }
 
-    private string[] Entries()
-        => Directory.GetFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 });
+    private string[] Entries() => Directory.GetFileSystemEntries(_folder.Path, "*", new EnumerationOptions { AttributesToSkip = 0 });
 
     private static async Task ReplaceAsync(string path, RefusedCalls calls, FileMode mode = FileMode.Create)
     {

@@ -277,8 +277,7 @@ public sealed class ReplaceTests : FileTests
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, Offset = 1 }));
         Assert.Throws<ArgumentException>(
             () => FilePipeWriter.Create(_folder.File("f"), new() { Replace = true, FileOptions = FileOptions.DeleteOnClose }));
-        Assert.Throws<ArgumentException>("ReplacesLinks",
-            () => FilePipeWriter.Create(_folder.File("f"), new() { ReplacesLinks = true }));
+        Assert.Throws<ArgumentException>("ReplacesLinks", () => FilePipeWriter.Create(_folder.File("f"), new() { ReplacesLinks = true }));
         using SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
         Assert.Throws<ArgumentException>(() => FilePipeWriter.Create(handle, new() { Replace = true }));
     }
@@ -464,10 +463,7 @@ public sealed class ReplaceTests : FileTests
     {
         ChildProcess.SkipUnlessLinux("setpriv", "chmod");
         string[] cases =
-        [
-            "mkdir ro && chmod 555 ro && TARGET=ro/f",
-            "mkdir rw && chmod 777 rw && echo old > rw/f && chmod 444 rw/f && TARGET=rw/f",
-        ];
+        ["mkdir ro && chmod 555 ro && TARGET=ro/f", "mkdir rw && chmod 777 rw && echo old > rw/f && chmod 444 rw/f && TARGET=rw/f"];
 
         // Others may not be able to enter the folder of the tests.
         string child = _folder.File("child");

@@ -200,8 +200,7 @@ public sealed class CrashTests : FileTests
     }
 
     /// <summary>Checks states of every moment: the oldest and the newest, and as many others as make the number that is wanted.</summary>
-    private static async Task<int> EveryMomentAsync(
-        RecordedCalls recorded, int wanted, Func<CrashModel, Func<int, int>, Task> checkAsync)
+    private static async Task<int> EveryMomentAsync(RecordedCalls recorded, int wanted, Func<CrashModel, Func<int, int>, Task> checkAsync)
     {
         IReadOnlyList<FileCall> calls = recorded.Calls;
         CrashModel model = new();

@@ -145,11 +145,7 @@ public sealed class FastWritesTests : FileTests
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
         List<Thread> threads = [];
-        ScriptedCalls calls = new()
-        {
-            Inline = StoppedClock.AllInlineWrites(),
-            OnWrite = _ => Note(threads) ?? -Libc.EIO,
-        };
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites(), OnWrite = _ => Note(threads) ?? -Libc.EIO };
         using SafeFileHandle handle = what == "not local"
             ? File.OpenHandle("/proc/self/coredump_filter", FileMode.Open, FileAccess.Write, FileShare.ReadWrite)
             : File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write, FileShare.ReadWrite,
@@ -195,10 +191,7 @@ public sealed class FastWritesTests : FileTests
         return null;
     }
 
-    private static void Advance(FilePipeWriter writer, long position)
-    {
-        writer.Put(1, position);
-    }
+    private static void Advance(FilePipeWriter writer, long position) => writer.Put(1, position);
 
     private void Write(int microseconds, int bytes = 1)
     {

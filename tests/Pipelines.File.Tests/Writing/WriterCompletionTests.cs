@@ -78,11 +78,7 @@ public sealed class WriterCompletionTests : FileTests
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
         using ManualResetEventSlim called = new();
         int writer = 0;
-        ScriptedCalls calls = new()
-        {
-            Inline = StoppedClock.AllInlineWrites(),
-            OnWrite = n => n == 1 ? null : Note(out writer, called),
-        };
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites(), OnWrite = n => n == 1 ? null : Note(out writer, called) };
         FilePipeWriter file = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         await file.WriteAsync(Pattern.Bytes(64 * 1024), _stop);
         file.GetSpan(1)[0] = Pattern.At(64 * 1024);

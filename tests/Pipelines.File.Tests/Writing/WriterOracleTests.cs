@@ -24,10 +24,7 @@ public sealed class WriterOracleTests
 
     private static Arbitrary<Scenario> Scenarios()
     {
-        Gen<int> sizes = Gen.Frequency(
-            (3, Gen.Choose(0, 40)),
-            (3, Gen.Choose(41, 5000)),
-            (1, Gen.Choose(5001, 300_000)));
+        Gen<int> sizes = Gen.Frequency((3, Gen.Choose(0, 40)), (3, Gen.Choose(41, 5000)), (1, Gen.Choose(5001, 300_000)));
         Gen<Act> act = Gen.Zip(Gen.Elements(Enum.GetValues<Verb>()), sizes).Select(t => new Act(t.Item1, t.Item2));
         return (from acts in Gen.ListOf(act)
                 from buffer in Gen.Elements(1, 100, 4096, 65536)

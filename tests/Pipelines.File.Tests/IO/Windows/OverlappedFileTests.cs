@@ -435,9 +435,7 @@ public sealed class OverlappedFileTests : FileTests
         public TaskCompletionSource IsStalled { get; } = new();
 
         internal override unsafe int Write(SafeFileHandle file, nint buffer, uint count, NativeOverlapped* overlapped)
-        {
-            return Kernel32.ERROR_IO_PENDING;
-        }
+            => Kernel32.ERROR_IO_PENDING;
 
         internal override unsafe int Wait(SafeFileHandle file, NativeOverlapped* overlapped)
         {
