@@ -1,9 +1,4 @@
 using System.Buffers.Binary;
-using System.Globalization;
-using System.Net;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -22,9 +17,7 @@ public sealed class ChangingFilesTests : InARoot
     private int _version;
 
     [Theory]
-    [InlineData(512, 10.0)]
-    [InlineData(2, 0.01)]
-    [InlineData(0, 0.0)]
+    [InlineData(512, 10.0), InlineData(2, 0.01), InlineData(0, 0.0)]
     public async Task Get_FileThatIsReplacedRenamedAndDeleted_IsAWholeVersion(int maxOpenFiles, double idleSeconds)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "An open file cannot be replaced there.");
@@ -75,8 +68,7 @@ public sealed class ChangingFilesTests : InARoot
     }
 
     [Theory]
-    [InlineData(512, 10.0)]
-    [InlineData(0, 0.0)]
+    [InlineData(512, 10.0), InlineData(0, 0.0)]
     public async Task Get_FileThatIsRewrittenInPlaceAndTruncated_HasBytesOfItsVersionsOnly(int maxOpenFiles, double idleSeconds)
     {
         Random random = new(2);

@@ -1,5 +1,4 @@
 using System.Net.Http.Headers;
-using System.Security.Cryptography;
 using Pipelines.File.Threading;
 
 namespace FilePipelines.AspNetCore.Tests;

@@ -1,6 +1,3 @@
-using System.Globalization;
-using System.Net.Sockets;
-
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>
@@ -46,12 +43,7 @@ public sealed class ComparisonTests : IClassFixture<ComparisonTests.Servers>
     public async Task Head_IsTheSame(int size, string way) => await SameAsync($"HEAD /{way}{FileTree.NameOf(size)} HTTP/1.1", "Host: a");
 
     [Theory]
-    [InlineData("")]
-    [InlineData("results/")]
-    [InlineData("typed/")]
-    [InlineData("mvc/")]
-    [InlineData("send/")]
-    [InlineData("around/")]
+    [InlineData(""), InlineData("results/"), InlineData("typed/"), InlineData("mvc/"), InlineData("send/"), InlineData("around/")]
     [Trait("Category", StressTime.Category)]
     public async Task Get_LargeFile_IsTheSame(string way)
     {

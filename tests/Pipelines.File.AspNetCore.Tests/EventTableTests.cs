@@ -1,17 +1,6 @@
-using System.Globalization;
-using System.Net;
 using System.Net.Http.Headers;
-using System.Net.Sockets;
-using System.Text;
 using Microsoft.AspNetCore.Antiforgery;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.AspNetCore.WebUtilities;
-using Microsoft.Extensions.DependencyInjection;
-using Microsoft.Extensions.Logging;
-using Pipelines.File.AspNetCore;
-using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
 namespace FilePipelines.AspNetCore.Tests;
 

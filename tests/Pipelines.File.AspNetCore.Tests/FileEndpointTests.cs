@@ -1,15 +1,6 @@
-using System.Globalization;
-using System.Net;
-using System.Net.Sockets;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Routing;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.AspNetCore.StaticFiles;
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.FileProviders;
-using Microsoft.Extensions.Logging;
-using Pipelines.File;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -37,8 +28,7 @@ public sealed class FileEndpointTests : IDisposable
     public void Dispose() => _files.Dispose();
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Get_AnySizeAndCondition_IsTheSame(bool alsoByMiddleware)
     {
         await using Pair pair = await StartAsync(alsoByMiddleware: alsoByMiddleware);
@@ -73,8 +63,7 @@ public sealed class FileEndpointTests : IDisposable
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Get_RudePath_IsTheSame(bool servesUnknown)
     {
         string outside = _files.Add("outside.txt", [1]);
@@ -225,10 +214,7 @@ public sealed class FileEndpointTests : IDisposable
     }
 
     [Theory]
-    [InlineData("throws")]
-    [InlineData("304")]
-    [InlineData("length")]
-    [InlineData("canceled")]
+    [InlineData("throws"), InlineData("304"), InlineData("length"), InlineData("canceled")]
     public async Task Get_CallbackThatSpoilsTheResponse_IsTheSame(string what)
     {
         await using Pair pair = await StartAsync(configure: options => options.OnPrepareResponse = prepared =>
@@ -259,8 +245,7 @@ public sealed class FileEndpointTests : IDisposable
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Get_CallbackThatReplacesTheBody_SendsNothingOfTheFile(bool alsoByMiddleware)
     {
         await using Pair pair = await StartAsync(alsoByMiddleware: alsoByMiddleware, configure: options =>
@@ -318,9 +303,7 @@ public sealed class FileEndpointTests : IDisposable
     }
 
     [Theory]
-    [InlineData("POST")]
-    [InlineData("PUT")]
-    [InlineData("DELETE")]
+    [InlineData("POST"), InlineData("PUT"), InlineData("DELETE")]
     public async Task MapFiles_OtherMethod_Is405(string method)
     {
         await using Pair pair = await StartAsync();
@@ -339,8 +322,7 @@ public sealed class FileEndpointTests : IDisposable
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Get_OnHttp2AndOnTheTestHost_IsTheSame(bool onTestHost)
     {
         List<FileServer> servers = [];

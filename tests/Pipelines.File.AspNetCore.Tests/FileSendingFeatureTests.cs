@@ -1,12 +1,5 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Logging.Abstractions;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
 using Pipelines.File.IO;
 
 namespace FilePipelines.AspNetCore.Tests;
@@ -38,9 +31,7 @@ public sealed class FileSendingFeatureTests : IDisposable
     }
 
     [Theory]
-    [InlineData(1, 1)]
-    [InlineData(65536, 1)]
-    [InlineData(65537, 2)]
+    [InlineData(1, 1), InlineData(65536, 1), InlineData(65537, 2)]
     public void SendFileAsync_FileInThePageCache_FlushesOnceASegmentAndFinishesOnTheSpot(int size, int flushes)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there a read that need not wait can be told.");
@@ -53,8 +44,7 @@ public sealed class FileSendingFeatureTests : IDisposable
     }
 
     [Theory]
-    [InlineData(1000)]
-    [InlineData(200_000)]
+    [InlineData(1000), InlineData(200_000)]
     public void SendFileAsync_Warm_AllocatesNothing(int size)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Only there files are kept open.");

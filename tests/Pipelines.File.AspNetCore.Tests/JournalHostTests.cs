@@ -1,7 +1,5 @@
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Diagnostics.HealthChecks;
 using Microsoft.Extensions.Hosting;
-using Pipelines.File;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -40,8 +38,7 @@ public sealed class JournalHostTests : IDisposable
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task AddJournal_AnotherServiceDoesNotStart_IsClosedWithTheHost(bool isAsync)
     {
         HostApplicationBuilder builder = Host.CreateEmptyApplicationBuilder(null);
@@ -117,8 +114,7 @@ public sealed class JournalHostTests : IDisposable
 
     /// <summary>The second one would replace the first one without a word. Health checks ignore case, and no host would start.</summary>
     [Theory]
-    [InlineData("orders")]
-    [InlineData("Orders")]
+    [InlineData("orders"), InlineData("Orders")]
     public void AddJournal_TheNameIsAddedAlready_Throws(string name)
     {
         IServiceCollection services = new ServiceCollection().AddJournal("orders").AddJournal("mails");

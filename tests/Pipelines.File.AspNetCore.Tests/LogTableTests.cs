@@ -1,6 +1,4 @@
 using System.Reflection;
-using Microsoft.Extensions.Logging;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests;
 

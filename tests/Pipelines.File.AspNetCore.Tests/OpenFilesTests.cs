@@ -1,14 +1,6 @@
-using System.Net;
-using System.Net.Sockets;
 using System.Runtime.Versioning;
-using System.Text;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.Extensions.Caching.Distributed;
-using Microsoft.Extensions.DependencyInjection;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -30,10 +22,7 @@ public sealed class OpenFilesTests : InARoot
     }
 
     [Theory]
-    [InlineData("f.txt")]
-    [InlineData("typed/f.txt")]
-    [InlineData("send/f.txt")]
-    [InlineData("send/link.txt")]
+    [InlineData("f.txt"), InlineData("typed/f.txt"), InlineData("send/f.txt"), InlineData("send/link.txt")]
     public async Task Get_Again_IsSentFromTheFileThatIsOpen(string target)
     {
         byte[] content = Add("f.txt", 100_000);
@@ -145,8 +134,7 @@ public sealed class OpenFilesTests : InARoot
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Open_KeptFileWasReplaced_IsClosedByAnotherThreadIfItHasNoName(bool hasName)
     {
         Add("f.txt", 10_000);
@@ -168,9 +156,7 @@ public sealed class OpenFilesTests : InARoot
     }
 
     [Theory]
-    [InlineData("upload")]
-    [InlineData("sent")]
-    [InlineData("cached")]
+    [InlineData("upload"), InlineData("sent"), InlineData("cached")]
     public async Task Open_NoDescriptorIsLeft_EverythingKeptIsLetGo(string what)
     {
         using OpenFiles files = new(maxFiles: 10, TimeSpan.FromMinutes(1));
@@ -236,8 +222,7 @@ public sealed class OpenFilesTests : InARoot
         => Assert.Equal(isLocal, Pipelines.File.IO.LocalFileSystems.IsLocal(type));
 
     [Theory]
-    [InlineData("folder/f.txt")]
-    [InlineData("folder")]
+    [InlineData("folder/f.txt"), InlineData("folder")]
     public void Open_PermissionIsTakenAway_IsRefused(string name)
     {
         Assert.SkipWhen(Environment.IsPrivilegedProcess, "The superuser needs no permission.");
@@ -386,8 +371,7 @@ public sealed class OpenFilesTests : InARoot
     }
 
     [Theory]
-    [InlineData(0, 10)]
-    [InlineData(10, 0)]
+    [InlineData(0, 10), InlineData(10, 0)]
     public void Open_SwitchedOff_KeepsNothing(int maxFiles, int idleSeconds)
     {
         using OpenFiles files = new(maxFiles, TimeSpan.FromSeconds(idleSeconds));

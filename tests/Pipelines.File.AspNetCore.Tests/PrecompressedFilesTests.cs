@@ -1,12 +1,5 @@
-using System.Diagnostics;
 using System.IO.Compression;
-using System.Net.Sockets;
-using System.Text;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.FileProviders;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -94,8 +87,7 @@ public sealed class PrecompressedFilesTests : InARoot
     }
 
     [Theory]
-    [InlineData("br")]
-    [InlineData("gzip")]
+    [InlineData("br"), InlineData("gzip")]
     public async Task Variant_ConditionsAndRanges_IsAnsweredAsAFileOfItsOwn(string encoding)
     {
         AddAll();

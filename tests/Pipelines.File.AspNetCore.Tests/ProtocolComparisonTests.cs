@@ -1,11 +1,3 @@
-using System.Globalization;
-using System.Net;
-using System.Security.Cryptography;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Hosting;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
-using Microsoft.Extensions.DependencyInjection;
-
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>
@@ -35,10 +27,7 @@ public sealed class ProtocolComparisonTests : IClassFixture<ProtocolComparisonTe
 
     // The test host keeps what it sends in memory of 4 KiB pieces; and brotli takes its time.
     [Theory]
-    [InlineData(Way.Http2)]
-    [InlineData(Way.Tls)]
-    [InlineData(Way.TlsHttp2)]
-    [InlineData(Way.BeforeCompression)]
+    [InlineData(Way.Http2), InlineData(Way.Tls), InlineData(Way.TlsHttp2), InlineData(Way.BeforeCompression)]
     [Trait("Category", StressTime.Category)]
     public Task Get_LargeFile_IsTheSame(Way way)
     {

@@ -1,8 +1,3 @@
-using System.Net.Sockets;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
-using Microsoft.Extensions.Logging;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>

@@ -1,8 +1,3 @@
-using System.Globalization;
-using System.Net.Sockets;
-using System.Security.Cryptography;
-using System.Text;
-
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>One response as it came over the wire, byte for byte but for the Date header, the body as its length and hash.</summary>

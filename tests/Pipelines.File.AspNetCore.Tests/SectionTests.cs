@@ -1,17 +1,7 @@
-using System.Diagnostics;
-using System.Globalization;
 using System.IO.Compression;
-using System.Net;
-using System.Net.Sockets;
-using System.Security.Cryptography;
-using System.Text;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
 using Microsoft.AspNetCore.WebUtilities;
 using Microsoft.Net.Http.Headers;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -52,11 +42,7 @@ public sealed class SectionTests : InARoot
         }));
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(1)]
-    [InlineData(65_535)]
-    [InlineData(65_536)]
-    [InlineData(5_000_001)]
+    [InlineData(0), InlineData(1), InlineData(65_535), InlineData(65_536), InlineData(5_000_001)]
     public async Task SaveSectionAsync_WholeSections_AreTheFiles(int size)
     {
         byte[] content = FileTree.Content(size);
@@ -150,9 +136,7 @@ public sealed class SectionTests : InARoot
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(7)]
-    [InlineData(4097)]
+    [InlineData(1), InlineData(7), InlineData(4097)]
     public async Task SaveSectionAsync_BodyInPieces_AreTheFiles(int piece)
     {
         byte[] content = [.. Enumerable.Range(0, 5000)

@@ -1,16 +1,5 @@
-using System.Net;
-using System.Net.Sockets;
-using System.Security.Cryptography;
-using System.Text;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Hosting;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.FileProviders;
-using Microsoft.Extensions.Logging;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -145,9 +134,7 @@ public sealed class SendingTests : InARoot
     }
 
     [Theory]
-    [InlineData(4096)]
-    [InlineData(5000)]
-    [InlineData(1024 * 1024)]
+    [InlineData(4096), InlineData(5000), InlineData(1024 * 1024)]
     public async Task Get_AnyBufferSize_SendsTheBytes(int segmentSize)
     {
         byte[] content = Add("f.txt", 3_000_001);
@@ -229,8 +216,7 @@ public sealed class SendingTests : InARoot
     }
 
     [Theory]
-    [InlineData("f.txt")]
-    [InlineData("send/f.txt")]
+    [InlineData("f.txt"), InlineData("send/f.txt")]
     public async Task Get_FileIsReplacedMeanwhile_GoesOnFromTheOpenedOne(string target)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "An open file cannot be replaced there.");
@@ -247,9 +233,7 @@ public sealed class SendingTests : InARoot
     }
 
     [Theory]
-    [InlineData("f.txt")]
-    [InlineData("send/f.txt")]
-    [InlineData("typed/f.txt")]
+    [InlineData("f.txt"), InlineData("send/f.txt"), InlineData("typed/f.txt")]
     public async Task Get_FileIsTruncatedMeanwhile_AbortsTheConnection(string target)
     {
         byte[] content = Add("f.txt", Large);

@@ -1,6 +1,3 @@
-using System.Collections.Concurrent;
-using Microsoft.Extensions.Logging;
-
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>What a server has logged as an error or a warning, or from another level on.</summary>

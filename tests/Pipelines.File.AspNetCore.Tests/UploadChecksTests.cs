@@ -1,16 +1,5 @@
-using System.Collections.Concurrent;
-using System.IO.Pipelines;
-using System.Net;
 using System.Net.Http.Headers;
-using System.Net.Sockets;
-using System.Security.Cryptography;
-using System.Text;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.WebUtilities;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
-using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -60,8 +49,7 @@ public sealed class UploadChecksTests : InARoot
     }
 
     [Theory]
-    [InlineData(null)]
-    [InlineData("MD6")]
+    [InlineData(null), InlineData("MD6")]
     public async Task SaveBodyAsync_HashIsNone_LeavesNothing(string? name)
     {
         _options = _ => new SaveBodyOptions { Hash = new HashAlgorithmName(name) };
@@ -100,8 +88,7 @@ public sealed class UploadChecksTests : InARoot
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task SaveBodyAsync_ManyWithTheSameTag_OneWins(bool isDurable)
     {
         HonourPreconditions(isDurable);
@@ -120,8 +107,7 @@ public sealed class UploadChecksTests : InARoot
     }
 
     [Theory]
-    [InlineData("If-Match")]
-    [InlineData("If-None-Match")]
+    [InlineData("If-Match"), InlineData("If-None-Match")]
     public async Task SaveBodyAsync_FileChangesWhileTheBodyComes_IsDecidedInTheEnd(string header)
     {
         HonourPreconditions();
@@ -149,9 +135,7 @@ public sealed class UploadChecksTests : InARoot
     }
 
     [Theory]
-    [InlineData(0, false)]
-    [InlineData(300_000, false)]
-    [InlineData(3_000_000, true)]
+    [InlineData(0, false), InlineData(300_000, false), InlineData(3_000_000, true)]
     public async Task SaveBodyAsync_Inspect_SeesTheWholeFileBeforeItHasItsName(int size, bool isDurable)
     {
         byte[] content = FileTree.Content(size);

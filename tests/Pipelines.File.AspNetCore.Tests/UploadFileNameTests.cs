@@ -1,5 +1,3 @@
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>Which names of clients are those of one file in a folder.</summary>

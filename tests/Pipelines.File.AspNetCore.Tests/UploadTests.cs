@@ -1,15 +1,4 @@
-using System.Diagnostics;
-using System.Globalization;
-using System.Net;
-using System.Net.Sockets;
 using System.Runtime.Versioning;
-using System.Text;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
-using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -32,11 +21,7 @@ public sealed class UploadTests : InARoot
     }
 
     [Theory]
-    [InlineData(0, false)]
-    [InlineData(1, false)]
-    [InlineData(70_000, true)]
-    [InlineData(5_000_001, false)]
-    [InlineData(5_000_001, true)]
+    [InlineData(0, false), InlineData(1, false), InlineData(70_000, true), InlineData(5_000_001, false), InlineData(5_000_001, true)]
     public async Task SaveBodyAsync_WholeBody_IsTheFile(int size, bool isChunked)
     {
         byte[] content = FileTree.Content(size);
@@ -71,8 +56,7 @@ public sealed class UploadTests : InARoot
     }
 
     [Theory]
-    [InlineData(true, FileCaching.Keep)]
-    [InlineData(false, FileCaching.DropBehind)]
+    [InlineData(true, FileCaching.Keep), InlineData(false, FileCaching.DropBehind)]
     public async Task SaveBodyAsync_DurableOrPastThePageCache_IsTheFile(bool isDurable, FileCaching caching)
     {
         _options = new SaveBodyOptions { Durable = isDurable, Caching = caching };
@@ -138,8 +122,7 @@ public sealed class UploadTests : InARoot
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task SaveBodyAsync_LongerThanAllowed_Is413AndLeavesNothing(bool isChunked)
     {
         foreach (bool onTestHost in new[] { false, true })

@@ -1,9 +1,3 @@
-using System.Net;
-using System.Text;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests;
 
 /// <summary>The versions of a file that uploads replace: their times, their entity tags, and who replaces which.</summary>
@@ -33,9 +27,7 @@ public sealed class UploadVersionTests : InARoot
     }
 
     [Theory]
-    [InlineData(false, false)]
-    [InlineData(true, false)]
-    [InlineData(false, true)]
+    [InlineData(false, false), InlineData(true, false), InlineData(false, true)]
     public async Task SaveBodyAsync_VersionsWithinASecond_HaveTagsAndTimesOfTheirOwn(bool isConditional, bool isDurable)
     {
         _options = new SaveBodyOptions { Durable = isDurable };

@@ -1,9 +1,6 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Globalization;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Mvc;
 using Microsoft.AspNetCore.WebUtilities;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests;
 

@@ -9,8 +9,7 @@ public sealed partial class FoldersAboveTests : InARoot
     private const UnixFileMode Own = UnixFileMode.UserRead | UnixFileMode.UserWrite | UnixFileMode.UserExecute;
 
     [Theory]
-    [InlineData("")]
-    [InlineData("/")]
+    [InlineData(""), InlineData("/")]
     public void Folders_ThatAreMade_AreNotForOthersToWriteTo(string end)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It has no such modes.");

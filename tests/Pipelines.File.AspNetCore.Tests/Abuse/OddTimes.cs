@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>Files whose times .NET cannot hold: touch(1) gives them to such as are on tmpfs.</summary>

@@ -1,15 +1,6 @@
-using System.Net;
-using System.Net.Sockets;
-using System.Text;
 using Microsoft.AspNetCore.Authentication;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Hosting;
-using Microsoft.AspNetCore.Http;
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.FileProviders;
-using Microsoft.Extensions.Logging;
 using Microsoft.Extensions.Options;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
@@ -148,9 +139,7 @@ public sealed class ServedPathTests : IAsyncDisposable
     }
 
     [Theory]
-    [InlineData("@300000000000")]
-    [InlineData("@-60000000000")]
-    [InlineData("@-13000000000")]
+    [InlineData("@300000000000"), InlineData("@-60000000000"), InlineData("@-13000000000")]
     public async Task File_WhoseTimeNobodyCanHold_IsServed(string time)
     {
         string folder = OddTimes.NewFolder();

@@ -1,5 +1,4 @@
 using System.Runtime.InteropServices;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 

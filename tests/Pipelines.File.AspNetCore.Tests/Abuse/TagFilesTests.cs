@@ -1,8 +1,4 @@
-using System.Buffers;
 using System.Diagnostics.Metrics;
-using Microsoft.Extensions.Logging;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
@@ -131,8 +127,7 @@ public sealed class TagFilesTests : InARoot
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task LoggerOrListener_ThatThrows_EndsNoLook(bool isLogger)
     {
         using MeterListener listener = new();

@@ -1,16 +1,10 @@
-using System.Net;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>What is planted under a name, or beside it, before an upload takes the name.</summary>
 public sealed class UploadFileNameTests : InARoot
 {
     [Theory]
-    [InlineData("@300000000000")]
-    [InlineData("@-60000000000")]
+    [InlineData("@300000000000"), InlineData("@-60000000000")]
     public async Task Name_OfAFileWhoseTimeNobodyCanHold_IsTaken(string time)
     {
         string folder = OddTimes.NewFolder();

@@ -1,12 +1,3 @@
-using System.Diagnostics;
-using System.IO.Pipelines;
-using System.Net.Sockets;
-using System.Text;
-using Microsoft.AspNetCore.Http;
-using Microsoft.Extensions.Logging;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
 /// <summary>Clients that make more uploads than there is room for, and connections that die without a word.</summary>
@@ -15,8 +6,7 @@ public sealed class UploadFloodTests : Resumable.UploadsInAFolder
     private readonly ManualTime _time = new();
 
     [Theory]
-    [InlineData("0")]
-    [InlineData(null)]
+    [InlineData("0"), InlineData(null)]
     public async Task Creations_OfNoLengthOrOfNone_EndWhereTheRoomDoes(string? length)
     {
         await StartAsync(new ResumableUploadOptions { Folder = Folder, MaxTotalLength = 64 * 1024, OnCompletedAsync = Never });

@@ -1,10 +1,4 @@
-using System.Net.Sockets;
-using System.Text;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 

@@ -1,12 +1,4 @@
-using System.Net;
 using System.Text.Json;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
-using Microsoft.Extensions.DependencyInjection;
-using Microsoft.Extensions.Logging;
-using Pipelines.File.AspNetCore;
-using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
 
 namespace FilePipelines.AspNetCore.Tests.Abuse;
 
@@ -62,8 +54,7 @@ public sealed class UploadRefusalTests : InARoot
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task BufferBodyAsync_TooLong_IsAProblem_AndOneLineAtInformation(bool isAnnounced)
     {
         using HttpContent content = isAnnounced ? new ByteArrayContent("abc"u8.ToArray()) : Unannounced(3);

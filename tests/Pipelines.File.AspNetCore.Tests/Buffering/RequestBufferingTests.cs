@@ -1,18 +1,7 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using System.Net;
 using System.Net.Http.Headers;
-using System.Net.Sockets;
 using System.Net.WebSockets;
-using System.Text;
 using System.Text.Json;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Hosting;
-using Microsoft.AspNetCore.Http;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
 using Microsoft.Extensions.Hosting;
-using Microsoft.Extensions.Logging;
-using Pipelines.File;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -96,8 +85,7 @@ public sealed class RequestBufferingTests : InARoot
     }
 
     [Theory]
-    [InlineData(10)]
-    [InlineData(300_000)]
+    [InlineData(10), InlineData(300_000)]
     public async Task Body_IsReadMoreThanOnce(int length)
     {
         string text = new('x', length);
@@ -110,8 +98,7 @@ public sealed class RequestBufferingTests : InARoot
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task BodyIsTooLong_Is413(bool isChunked)
     {
         using HttpRequestMessage request = new(HttpMethod.Post, "/reader") { Content = new StringContent(new string('x', 1_000_001)) };
@@ -121,8 +108,7 @@ public sealed class RequestBufferingTests : InARoot
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(300_000)]
+    [InlineData(0), InlineData(300_000)]
     public async Task BufferedTwice_IsTheSamePipeFromItsBeginning(int length)
     {
         Assert.Equal($"{3 * length}", await PostAsync("/again", new ByteArrayContent(new byte[length])));
@@ -144,9 +130,7 @@ public sealed class RequestBufferingTests : InARoot
     }
 
     [Theory]
-    [InlineData(10, true)]
-    [InlineData(300_000, true)]
-    [InlineData(300_000, false)]
+    [InlineData(10, true), InlineData(300_000, true), InlineData(300_000, false)]
     public async Task Http2AndExpectContinue_ArriveWhole(int length, bool isHttp2)
     {
         using HttpRequestMessage request = new(HttpMethod.Post, new Uri(new Uri(_app.Urls.ElementAt(isHttp2 ? 1 : 0)), "/reader"))
@@ -178,8 +162,7 @@ public sealed class RequestBufferingTests : InARoot
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task WebSocket_BehindUseRequestBuffering_IsNotWaitedFor(bool isHttp2)
     {
         WebApplicationBuilder builder = WebApplication.CreateSlimBuilder(new WebApplicationOptions { EnvironmentName = "Production" });

@@ -1,12 +1,4 @@
-using System.IO.Pipelines;
-using System.Net;
-using System.Security.Cryptography;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Hosting;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.Http.Features;
-using Microsoft.Extensions.Logging;
-using Pipelines.File;
 
 namespace FilePipelines.AspNetCore.Tests;
 
@@ -97,9 +89,7 @@ public sealed class ResponseBufferingTests : InARoot
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(10)]
-    [InlineData(1_000_000)]
+    [InlineData(0), InlineData(10), InlineData(1_000_000)]
     public async Task Answer_HasItsLengthAndItsTag(int length)
     {
         using HttpResponseMessage response = await _client.GetAsync($"/bytes/{length}", _stop);
@@ -117,10 +107,7 @@ public sealed class ResponseBufferingTests : InARoot
     }
 
     [Theory]
-    [InlineData("/throws/10")]
-    [InlineData("/throws/1000000")]
-    [InlineData("/bytes/3000000")]
-    [InlineData("/gives-up")]
+    [InlineData("/throws/10"), InlineData("/throws/1000000"), InlineData("/bytes/3000000"), InlineData("/gives-up")]
     public async Task EndpointThrows_NothingOfItsAnswerIsSent(string path)
     {
         using HttpResponseMessage response = await _client.GetAsync(path, _stop);
@@ -143,8 +130,7 @@ public sealed class ResponseBufferingTests : InARoot
     }
 
     [Theory]
-    [InlineData(204)]
-    [InlineData(304)]
+    [InlineData(204), InlineData(304)]
     public async Task StatusWithoutABody_TheLengthOfTheAnswerDoesNotBreakIt(int status)
     {
         using HttpResponseMessage response = await _client.GetAsync($"/changes/{status}", _stop);

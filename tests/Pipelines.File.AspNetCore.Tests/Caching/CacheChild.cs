@@ -1,8 +1,5 @@
-using System.Diagnostics;
-using System.Globalization;
 using System.Runtime.CompilerServices;
 using Microsoft.AspNetCore.OutputCaching;
-using Microsoft.Extensions.DependencyInjection;
 
 namespace FilePipelines.AspNetCore.Tests.Caching;
 

@@ -1,11 +1,6 @@
-using System.Buffers;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.OutputCaching;
 using Microsoft.AspNetCore.TestHost;
 using Microsoft.Extensions.Caching.Distributed;
-using Microsoft.Extensions.DependencyInjection;
-using Microsoft.Extensions.Logging;
 
 namespace FilePipelines.AspNetCore.Tests.Caching;
 
@@ -87,8 +82,7 @@ public sealed class FailingCacheTests : InACache
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Entry_ThatIsLongerThanMemoryCanHold_IsAMiss_AndRemoved(bool isAsynchronous)
     {
         IDistributedCache cache = Distributed();

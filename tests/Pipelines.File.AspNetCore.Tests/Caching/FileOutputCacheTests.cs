@@ -1,16 +1,9 @@
-using System.Buffers;
 using System.Buffers.Binary;
-using System.Collections.Concurrent;
-using System.Diagnostics;
 using System.Diagnostics.Metrics;
-using System.IO.Pipelines;
-using Microsoft.AspNetCore.Builder;
-using Microsoft.AspNetCore.Http;
 using Microsoft.AspNetCore.OutputCaching;
 using Microsoft.AspNetCore.TestHost;
 using Microsoft.Extensions.Caching.Distributed;
 using Microsoft.Extensions.Caching.Hybrid;
-using Microsoft.Extensions.DependencyInjection;
 using Microsoft.Extensions.Options;
 
 namespace FilePipelines.AspNetCore.Tests.Caching;
@@ -22,11 +15,7 @@ public sealed class FileOutputCacheTests : InACache
         .Where(path => Path.GetFileName(path).Length == 32 && !path.Contains("tags", StringComparison.Ordinal));
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(1)]
-    [InlineData(1000)]
-    [InlineData(65_536)]
-    [InlineData(5_000_000)]
+    [InlineData(0), InlineData(1), InlineData(1000), InlineData(65_536), InlineData(5_000_000)]
     public async Task Get_AfterSet_GivesTheSameBytes_AlsoAfterARestart(int length)
     {
         byte[] body = FileTree.Content(length);
@@ -97,8 +86,7 @@ public sealed class FileOutputCacheTests : InACache
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Distributed_SlidingEntry_ThatIsReadWhileItIsStored_Stays(bool isAsynchronous)
     {
         // The store asks for the time at its most delicate moments.

@@ -1,7 +1,5 @@
-using System.Diagnostics;
 using Microsoft.AspNetCore.OutputCaching;
 using Microsoft.Extensions.Caching.Distributed;
-using Microsoft.Extensions.DependencyInjection;
 
 namespace FilePipelines.AspNetCore.Tests.Caching;
 
@@ -28,8 +26,7 @@ public sealed class FullCacheTests : InACache
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Set_WithoutRoom_RemovesTheOldestEntries_AndGoesOn(bool isAsynchronous)
     {
         IDistributedCache cache = Distributed();
@@ -82,8 +79,7 @@ public sealed class FullCacheTests : InACache
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task EvictByTag_WithoutRoom_Evicts(bool isEvictedBefore)
     {
         IOutputCacheStore store = Store();

@@ -1,6 +1,5 @@
 using Microsoft.AspNetCore.OutputCaching;
 using Microsoft.Extensions.Caching.Distributed;
-using Microsoft.Extensions.DependencyInjection;
 
 namespace FilePipelines.AspNetCore.Tests.Caching;
 

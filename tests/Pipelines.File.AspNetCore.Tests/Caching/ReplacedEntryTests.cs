@@ -1,5 +1,4 @@
 using Microsoft.Extensions.Caching.Distributed;
-using Microsoft.Extensions.DependencyInjection;
 
 namespace FilePipelines.AspNetCore.Tests.Caching;
 
@@ -41,8 +40,7 @@ public sealed class ReplacedEntryTests : IDisposable
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Entry_ThatReplacesOneThatHasExpired_Stays(bool isAsynchronous)
     {
         Set(1, minutes: 1);

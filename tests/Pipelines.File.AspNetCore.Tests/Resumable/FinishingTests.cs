@@ -1,8 +1,3 @@
-using System.Text;
-using Microsoft.AspNetCore.Http;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>What happens between the last byte of an upload and the answer.</summary>
@@ -115,9 +110,7 @@ public sealed class FinishingTests : UploadsInAFolder
     }
 
     [Theory]
-    [InlineData(0, 500)]
-    [InlineData(0, 422)]
-    [InlineData(5, 422)]
+    [InlineData(0, 500), InlineData(0, 422), InlineData(5, 422)]
     public async Task Creation_WhoseUploadIsRemoved_TellsNoAddress(int length, int status)
     {
         await StartAsync((_, _) => throw (status == 500 ? new IOException("not yet") : new BadHttpRequestException("no", status)));

@@ -1,9 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
-using System.Net;
-using System.Net.Sockets;
-using System.Security.Cryptography;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Resumable uploads to a server that is killed at any moment.</summary>

@@ -1,7 +1,5 @@
 using System.Runtime.InteropServices;
 using System.Text.Json;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
@@ -72,9 +70,7 @@ public sealed partial class LeftoverTests : UploadsInAFolder
     }
 
     [Theory]
-    [InlineData(Place.Part)]
-    [InlineData(Place.Between)]
-    [InlineData(Place.Saved)]
+    [InlineData(Place.Part), InlineData(Place.Between), InlineData(Place.Saved)]
     public async Task Upload_ThatHasGotItsPermissionsBeforeAKill_IsFinishedByTheNextRequest(Place place)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux() && Environment.IsPrivilegedProcess, "Only root becomes another user.");

@@ -1,5 +1,3 @@
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>An upload that is opened while the process has hardly a descriptor left.</summary>

@@ -1,16 +1,10 @@
-using System.Diagnostics;
-using Microsoft.AspNetCore.Http;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Requests that no client of the protocol sends, names and parts that are not what they should be, and what is left.</summary>
 public sealed class OddRequestTests : UploadsInAFolder
 {
     [Theory]
-    [InlineData("HEAD")]
-    [InlineData("PATCH")]
-    [InlineData("DELETE")]
+    [InlineData("HEAD"), InlineData("PATCH"), InlineData("DELETE")]
     public async Task Upload_OfANameThatIsTooLongForAFile_Is404(string method)
     {
         await StartAsync(async (upload, stop) => await upload.SaveAsync(Saved, cancellationToken: stop));

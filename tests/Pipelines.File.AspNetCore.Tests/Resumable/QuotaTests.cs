@@ -1,6 +1,3 @@
-using System.IO.Pipelines;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>What all uploads together take, and what removes those that nobody finishes.</summary>

@@ -1,14 +1,3 @@
-using System.Collections.Concurrent;
-using System.Globalization;
-using System.Net.Sockets;
-using System.Security.Cryptography;
-using System.Text;
-using Microsoft.AspNetCore.Http;
-using Microsoft.AspNetCore.Server.Kestrel.Core;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
-using BadHttpRequestException = Microsoft.AspNetCore.Http.BadHttpRequestException;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>The tus protocol 1.0.0, request by request.</summary>
@@ -29,11 +18,7 @@ public sealed class ResumableUploadTests : UploadsInAFolder
     }
 
     [Theory]
-    [InlineData(0, 1)]
-    [InlineData(1, 1)]
-    [InlineData(100, 3)]
-    [InlineData(5_000_001, 1)]
-    [InlineData(5_000_001, 4)]
+    [InlineData(0, 1), InlineData(1, 1), InlineData(100, 3), InlineData(5_000_001, 1), InlineData(5_000_001, 4)]
     public async Task Upload_InAnyPieces_IsTheFile(int length, int pieces)
     {
         await StartAsync();
@@ -159,8 +144,7 @@ public sealed class ResumableUploadTests : UploadsInAFolder
     }
 
     [Theory]
-    [InlineData("sha1")]
-    [InlineData("sha256")]
+    [InlineData("sha1"), InlineData("sha256")]
     public async Task Checksum_ThatIsWrong_DiscardsTheBody(string algorithm)
     {
         await StartAsync();
@@ -207,8 +191,7 @@ public sealed class ResumableUploadTests : UploadsInAFolder
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Body_ThatBreaksOffAgainAndAgain_GoesOn(bool isDurable)
     {
         await StartAsync(isDurable: isDurable);

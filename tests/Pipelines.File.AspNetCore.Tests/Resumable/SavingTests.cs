@@ -1,7 +1,3 @@
-using System.Diagnostics;
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>How a whole resumable upload takes its name.</summary>
@@ -25,8 +21,7 @@ public sealed class SavingTests : UploadsInAFolder
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Save_OverAFile_TellsWhatAnAnswerNeeds(bool isDurable)
     {
         await File.WriteAllTextAsync(Saved, "old", _stop);

@@ -1,10 +1,4 @@
-using System.Diagnostics;
-using System.Globalization;
-using System.Net;
-using System.Net.Sockets;
 using System.Runtime.CompilerServices;
-using Microsoft.AspNetCore.Http;
-using Pipelines.File.AspNetCore;
 
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 

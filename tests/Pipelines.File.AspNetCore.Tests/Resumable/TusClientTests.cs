@@ -1,6 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>
@@ -51,9 +48,7 @@ public sealed class TusClientTests : IDisposable
 
     [Theory]
     [Trait("Category", "Long")]
-    [InlineData(0, 1)]
-    [InlineData(1_000_000, 1)]
-    [InlineData(0, 3)]
+    [InlineData(0, 1), InlineData(1_000_000, 1), InlineData(0, 3)]
     public async Task TusJsClient_WithAServerThatIsKilled_SendsTheWholeFile(int chunk, int parallel)
     {
         string? client = Environment.GetEnvironmentVariable("TUS_CLIENT");

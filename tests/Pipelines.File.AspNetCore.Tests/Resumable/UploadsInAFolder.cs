@@ -1,6 +1,3 @@
-using Pipelines.File;
-using Pipelines.File.AspNetCore;
-
 namespace FilePipelines.AspNetCore.Tests.Resumable;
 
 /// <summary>Tests of a server of resumable uploads in a folder of its own.</summary>

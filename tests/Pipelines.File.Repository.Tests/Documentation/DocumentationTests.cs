@@ -1,7 +1,5 @@
-using System.Diagnostics;
 using System.Net;
 using System.Net.Http.Headers;
-using System.Text.RegularExpressions;
 
 namespace FilePipelines.Repository.Tests;
 

@@ -1,7 +1,3 @@
-using System.Globalization;
-using System.Text;
-using System.Text.RegularExpressions;
-
 namespace FilePipelines.Repository.Tests;
 
 /// <summary>A block of C# in a page of the documentation, and what the comment in front of it says of it (CONTRIBUTING.md).</summary>

@@ -1,7 +1,4 @@
-using System.Globalization;
 using System.Reflection;
-using System.Text;
-using System.Text.RegularExpressions;
 using System.Xml.Linq;
 using Pipelines.File;
 using Pipelines.File.AspNetCore;

@@ -1,5 +1,4 @@
 using System.Collections.Concurrent;
-using System.Globalization;
 using System.Text.Json;
 using System.Text.Json.Nodes;
 using FileServerSample;

@@ -13,11 +13,7 @@ public sealed class CopySampleTests : IDisposable
     public void Dispose() => _folder.Dispose();
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(1)]
-    [InlineData(256 * 1024)]
-    [InlineData((256 * 1024) + 1)]
-    [InlineData(1_000_000)]
+    [InlineData(0), InlineData(1), InlineData(256 * 1024), InlineData((256 * 1024) + 1), InlineData(1_000_000)]
     public async Task Copy_AnyLength_IsTheSame(int length)
     {
         byte[] content = RandomNumberGenerator.GetBytes(length);
@@ -30,10 +26,7 @@ public sealed class CopySampleTests : IDisposable
     }
 
     [Theory]
-    [InlineData(10, 100)]
-    [InlineData(10, 400_000)]
-    [InlineData(100, 0)]
-    [InlineData(400_000, 10)]
+    [InlineData(10, 100), InlineData(10, 400_000), InlineData(100, 0), InlineData(400_000, 10)]
     public async Task Copy_LengthIsAnotherByNow_CopiesWhatThereIs(int before, int after)
     {
         FileInfo from = new(_folder.File("from", new byte[before]));

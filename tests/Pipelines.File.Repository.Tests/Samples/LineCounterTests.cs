@@ -1,4 +1,3 @@
-using System.Text;
 using LineStats;
 
 namespace FilePipelines.Repository.Tests;

@@ -1,5 +1,3 @@
-using System.Globalization;
-using System.Text;
 using OneBillionRows;
 
 namespace FilePipelines.Repository.Tests;
@@ -103,8 +101,7 @@ public sealed class OneBillionRowsTests : IDisposable
     }
 
     [Theory]
-    [InlineData(100_000)]
-    [InlineData(3_000_000)]
+    [InlineData(100_000), InlineData(3_000_000)]
     public async Task Read_RowOverManySegments_Throws(int length)
     {
         FormatException e = await Assert.ThrowsAsync<FormatException>(

@@ -1,4 +1,3 @@
-using System.Diagnostics;
 using System.Net;
 
 namespace FilePipelines.Repository.Tests;

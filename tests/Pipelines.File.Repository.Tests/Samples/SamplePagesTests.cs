@@ -1,8 +1,5 @@
-using System.Diagnostics;
 using System.Net;
 using System.Security.Cryptography;
-using System.Text;
-using System.Text.RegularExpressions;
 using FilePipelines.AspNetCore.Tests.Resumable;
 using FileServerSample;
 using Microsoft.AspNetCore.Builder;
@@ -47,8 +44,7 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     }
 
     [Theory]
-    [InlineData("fifo")]
-    [InlineData("folder")]
+    [InlineData("fifo"), InlineData("folder")]
     public async Task Put_OnWhatIsNoFile_Is409_WhichTellsIt(string name)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It calls mkfifo.");
@@ -147,10 +143,7 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     }
 
     [Theory]
-    [InlineData("a%2fb")]
-    [InlineData("a%FFb")]
-    [InlineData("a%zzb")]
-    [InlineData("a%EF%BF%BDb")]
+    [InlineData("a%2fb"), InlineData("a%FFb"), InlineData("a%zzb"), InlineData("a%EF%BF%BDb")]
     public async Task AnyMethod_NoName_IsNotFound(string encoded)
     {
         Uri target = new(
@@ -214,9 +207,7 @@ public sealed partial class SamplePagesTests : IAsyncLifetime
     }
 
     [Theory]
-    [InlineData(255, HttpStatusCode.Created)]
-    [InlineData(256, HttpStatusCode.BadRequest)]
-    [InlineData(4000, HttpStatusCode.BadRequest)]
+    [InlineData(255, HttpStatusCode.Created), InlineData(256, HttpStatusCode.BadRequest), InlineData(4000, HttpStatusCode.BadRequest)]
     public async Task Put_LongName_IsTheClientsMistake(int length, HttpStatusCode status)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Paths have other limits there.");

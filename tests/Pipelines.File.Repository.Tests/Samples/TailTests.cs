@@ -1,5 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
 using System.Runtime.InteropServices;
 
 namespace FilePipelines.Repository.Tests;
@@ -49,8 +47,7 @@ public sealed partial class TailTests : IDisposable
     }
 
     [Theory]
-    [InlineData("none/log")]
-    [InlineData("none/*g")]
+    [InlineData("none/log"), InlineData("none/*g")]
     public async Task FileIsNotThereYet_IsWaitedFor(string name)
     {
         ChildProcess.SkipUnlessLinux();

@@ -1,6 +1,3 @@
-using System.Text;
-using System.Text.RegularExpressions;
-
 namespace FilePipelines.Repository.Tests;
 
 /// <summary>

@@ -1,14 +1,10 @@
-using System.Diagnostics;
-
 namespace FilePipelines.Tests;
 
 /// <summary>A pipe whose file cannot be made, or not be written.</summary>
 public sealed class FileBufferingFaultTests : FileTests
 {
     [Theory]
-    [InlineData(1)]
-    [InlineData(2)]
-    [InlineData(5)]
+    [InlineData(1), InlineData(2), InlineData(5)]
     public async Task WriteFails_WriterAndReadersGetItAndEveryByteBefore(int failing)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");
@@ -246,8 +242,7 @@ public sealed class FileBufferingFaultTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task FlushIsCanceled_WhileTheFileIsMade_EndsAtOnceAndLosesNothing(bool byToken)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "The system calls of Linux.");

@@ -1,6 +1,3 @@
-using FsCheck;
-using FsCheck.Fluent;
-
 namespace FilePipelines.Tests;
 
 /// <summary>

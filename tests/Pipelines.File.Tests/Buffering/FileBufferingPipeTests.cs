@@ -42,8 +42,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Writer_NobodyReads_DoesNotWait(bool keeps)
     {
         byte[] content = Pattern.Bytes(10_000_000);
@@ -73,8 +72,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(10)]
-    [InlineData(300_000)]
+    [InlineData(10), InlineData(300_000)]
     public async Task WriterCompletesWithAnError_EachReaderGetsEveryByteAndThenTheError(int length)
     {
         byte[] content = Pattern.Bytes(length);
@@ -98,9 +96,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(65_536)]
-    [InlineData(200_000)]
+    [InlineData(1), InlineData(65_536), InlineData(200_000)]
     public async Task MaxLength_AtTheBorder_HoldsInMemoryAndInTheFile(int most)
     {
         foreach ((int threshold, int more) in new[] { (0, 0), (0, 1), (most, 0), (most, 1), (1_000_000, 0), (1_000_000, 1) })
@@ -131,8 +127,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Advance_AfterDispose_IsAsWithTheFilesWriter_TheNextCallThrows(bool isInFile)
     {
         FileBufferingPipe pipe = new(Options());
@@ -146,8 +141,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task FolderMissing_WriterAndReadersGetTheSameClearError(bool isFile)
     {
         string missing = isFile ? _folder.File("f", [1]) : _folder.File("missing");
@@ -166,9 +160,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(10, false)]
-    [InlineData(300_000, false)]
-    [InlineData(10, true)]
+    [InlineData(10, false), InlineData(300_000, false), InlineData(10, true)]
     public async Task CompletedTwice_IsAsWithAPipe(int length, bool fails)
     {
         await using FileBufferingPipe pipe = new(Options());
@@ -216,8 +208,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task WriteAsync_LongAndCanceled_ShowsEveryByteAllTheSame(bool byToken)
     {
         byte[] content = Pattern.Bytes(1_000_000);
@@ -310,8 +301,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Dispose_WriterHoldsMemoryOfItsPool_ThePoolDoesNotGetItBack(bool isHeld)
     {
         CheckedPool pool = new();
@@ -363,10 +353,7 @@ public sealed class FileBufferingPipeTests : FileTests
     }
 
     [Theory]
-    [InlineData(10, false)]
-    [InlineData(200_000, false)]
-    [InlineData(200_000, true)]
-    [InlineData(3_000_000, true)]
+    [InlineData(10, false), InlineData(200_000, false), InlineData(200_000, true), InlineData(3_000_000, true)]
     public async Task SaveAsync_MakesAFileOfEverything(int length, bool isDurable)
     {
         byte[] content = Pattern.Bytes(length);

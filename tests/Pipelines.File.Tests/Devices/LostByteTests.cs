@@ -11,8 +11,7 @@ public sealed class LostByteTests
 
     /// <summary>A file system that is read-only after an error answers EROFS to every sync, and what it had not written is gone.</summary>
     [Theory]
-    [InlineData(FilePipeBackend.Auto)]
-    [InlineData(FilePipeBackend.Portable)]
+    [InlineData(FilePipeBackend.Auto), InlineData(FilePipeBackend.Portable)]
     public async Task FlushAsync_DurableAfterTheFileSystemHasBecomeReadOnly_Throws(FilePipeBackend backend)
     {
         using LoopDisk disk = LoopDisk.Make("ext4", 32 * MiB, mountOptions: "errors=remount-ro");
@@ -69,8 +68,7 @@ public sealed class LostByteTests
     /// Nobody has written to it for a while, so nobody knows whether it would hold the caller: not even the first one is held.
     /// </summary>
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Written)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Written)]
     public async Task CompleteAsync_FrozenFileSystem_ReturnsAtOnce(FlushGuarantee guarantee)
     {
         using LoopDisk disk = LoopDisk.Make("ext4", 32 * MiB);

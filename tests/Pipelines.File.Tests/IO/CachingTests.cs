@@ -39,9 +39,7 @@ public sealed class CachingTests : FileTests
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(MiB)]
-    [InlineData(Step)]
+    [InlineData(1), InlineData(MiB), InlineData(Step)]
     public async Task ReadAsync_PagesOfAStepWereCached_LeavesThatStep(int cached)
     {
         SkipUnlessLinux();
@@ -51,8 +49,7 @@ public sealed class CachingTests : FileTests
     }
 
     [Theory]
-    [InlineData(Libc.EPERM)]
-    [InlineData(Libc.ENOSYS)]
+    [InlineData(Libc.EPERM), InlineData(Libc.ENOSYS)]
     public async Task ReadAsync_SystemDoesNotTellWhatIsCached_DropsAll(int errno)
     {
         SkipUnlessLinux();
@@ -103,10 +100,7 @@ public sealed class CachingTests : FileTests
 
     /// <summary>The answer has moved the error cursor of the open file: no later sync would be told.</summary>
     [Theory]
-    [InlineData(Libc.EIO, false)]
-    [InlineData(Libc.EIO, true)]
-    [InlineData(Libc.ENOSPC, true)]
-    [InlineData(Libc.EROFS, true)]
+    [InlineData(Libc.EIO, false), InlineData(Libc.EIO, true), InlineData(Libc.ENOSPC, true), InlineData(Libc.EROFS, true)]
     public async Task WriteAsync_WriteBackHasFailed_FailsTheWriter(int errno, bool waits)
     {
         SkipUnlessLinux();
@@ -144,9 +138,7 @@ public sealed class CachingTests : FileTests
     }
 
     [Theory]
-    [InlineData(Libc.ENOSYS)]
-    [InlineData(Libc.EPERM)]
-    [InlineData(Libc.EINVAL)]
+    [InlineData(Libc.ENOSYS), InlineData(Libc.EPERM), InlineData(Libc.EINVAL)]
     public async Task WriteAsync_SystemDoesNotKnowWriteBack_GoesOn(int errno)
     {
         SkipUnlessLinux();

@@ -1,5 +1,3 @@
-using System.Globalization;
-
 namespace FilePipelines.Tests;
 
 public sealed class FileIdentityTests : FileTests

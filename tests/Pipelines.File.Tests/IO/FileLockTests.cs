@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace FilePipelines.Tests;
 
 public sealed class FileLockTests : FileTests

@@ -1,5 +1,3 @@
-using System.Runtime.InteropServices;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Files that behave unlike a file on a disk.</summary>
@@ -36,8 +34,7 @@ public sealed partial class OddFileTests : FileTests
 
     /// <summary>fallocate(2) reserves nothing on a block device, and ftruncate(2) answers EINVAL: there is nothing to free.</summary>
     [Theory]
-    [InlineData(FilePipeBackend.Auto)]
-    [InlineData(FilePipeBackend.Portable)]
+    [InlineData(FilePipeBackend.Auto), InlineData(FilePipeBackend.Portable)]
     public async Task CompleteAsync_PreallocatedBlockDevice_FreesNothing(FilePipeBackend backend)
     {
         // The first kilobyte is for a boot loader: ext4 does not use it.
@@ -68,10 +65,7 @@ public sealed partial class OddFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(0, false)]
-    [InlineData(0, true)]
-    [InlineData(1000, false)]
-    [InlineData(1000, true)]
+    [InlineData(0, false), InlineData(0, true), InlineData(1000, false), InlineData(1000, true)]
     public async Task CopyToAsync_TerminalIsEndedOnce_Ends(long readAhead, bool toStream)
     {
         using FileStream keyboard = new(OpenTerminal(out SafeFileHandle terminal), FileAccess.Write, bufferSize: 0);

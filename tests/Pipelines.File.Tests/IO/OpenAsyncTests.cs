@@ -4,8 +4,7 @@ namespace FilePipelines.Tests;
 public sealed class OpenAsyncTests : FileTests
 {
     [Theory]
-    [InlineData(FilePipeBackend.Auto)]
-    [InlineData(FilePipeBackend.Portable)]
+    [InlineData(FilePipeBackend.Auto), InlineData(FilePipeBackend.Portable)]
     public async Task OpenAsync_OfAFile_WritesAndReadsAsCreate(FilePipeBackend backend)
     {
         string path = _folder.File("f");
@@ -121,8 +120,7 @@ public sealed class OpenAsyncTests : FileTests
     }
 
     [Theory]
-    [InlineData(FileMode.Create)]
-    [InlineData(FileMode.Append)]
+    [InlineData(FileMode.Create), InlineData(FileMode.Append)]
     public async Task OpenAsync_FifoReplacedByAFileWhileItWaits_WritesAsTheModeSays(FileMode mode)
     {
         string path = Fifo.Make(_folder);

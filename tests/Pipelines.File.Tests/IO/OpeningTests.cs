@@ -1,5 +1,4 @@
 using System.IO.Pipes;
-using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;
 
@@ -75,8 +74,7 @@ public sealed class OpeningTests : FileTests
     }
 
     [Theory]
-    [InlineData(FileOptions.WriteThrough, FilePipeBackend.Auto)]
-    [InlineData(FileOptions.None, FilePipeBackend.Portable)]
+    [InlineData(FileOptions.WriteThrough, FilePipeBackend.Auto), InlineData(FileOptions.None, FilePipeBackend.Portable)]
     public async Task OpenAsync_OfBothSidesOfAFifo_PassesBytesWhateverTheOptions(FileOptions options, FilePipeBackend backend)
     {
         string path = Fifo.Make(_folder);
@@ -93,10 +91,7 @@ public sealed class OpeningTests : FileTests
     }
 
     [Theory]
-    [InlineData(FileMode.Create)]
-    [InlineData(FileMode.OpenOrCreate)]
-    [InlineData(FileMode.Append)]
-    [InlineData(FileMode.CreateNew)]
+    [InlineData(FileMode.Create), InlineData(FileMode.OpenOrCreate), InlineData(FileMode.Append), InlineData(FileMode.CreateNew)]
     public void Open_ModeThatMakesFiles_TellsWhetherTheFileIsNew(FileMode mode)
     {
         Assert.True(IsNew("new"));
@@ -348,8 +343,7 @@ public sealed class OpeningTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task OpenAsync_CanceledAndEndsLater_ClosesWhatIsOpenAndLeavesNoErrorUnobserved(bool fails)
     {
         const string Message = "This error is nobody's any more.";
@@ -400,8 +394,7 @@ public sealed class OpeningTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task CompleteAsync_PortableReadOfAFifoUnderWay_ReturnsItsMemoryWhenItIsOver(bool isCanceled)
     {
         using Fifo fifo = Fifo.Create(_folder);

@@ -59,9 +59,7 @@ public sealed class OptionTests : FileTests
     }
 
     [Theory]
-    [InlineData(FileMode.Open)]
-    [InlineData(FileMode.OpenOrCreate)]
-    [InlineData(FileMode.CreateNew)]
+    [InlineData(FileMode.Open), InlineData(FileMode.OpenOrCreate), InlineData(FileMode.CreateNew)]
     public async Task Create_OffsetWithAModeThatKeepsOrMakesTheFile_WritesThere(FileMode mode)
     {
         string path = mode == FileMode.CreateNew ? _folder.File("f") : _folder.File("f", [1, 2, 3, 4]);

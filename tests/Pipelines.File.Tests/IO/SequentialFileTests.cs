@@ -1,5 +1,4 @@
 using System.IO.Pipes;
-using System.Runtime.Versioning;
 
 namespace FilePipelines.Tests;
 
@@ -35,8 +34,7 @@ public sealed class SequentialFileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Durable)]
     public async Task WriteAsync_Pipe_WritesAll(FlushGuarantee guarantee)
     {
         using AnonymousPipeServerStream server = new(PipeDirection.In);

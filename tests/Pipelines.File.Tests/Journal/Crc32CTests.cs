@@ -1,6 +1,3 @@
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 public sealed class Crc32CTests

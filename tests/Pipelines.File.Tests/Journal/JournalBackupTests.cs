@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Copies of a journal that is written, and the segments that are sealed meanwhile.</summary>
@@ -72,8 +70,7 @@ public sealed class JournalBackupTests : InAJournal
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(47)]
+    [InlineData(0), InlineData(47)]
     public async Task ReadSealedSegmentsAsync_Follow_TellsOfEachOnceWhenNothingIsWrittenToItAnyMore(long from)
     {
         Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);

@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Batches that are appended whole, conditions and full queues; and batches that are read and kept too long.</summary>
@@ -34,9 +32,7 @@ public sealed class JournalBatchTests : InAJournal
 
     /// <summary>Records that were acknowledged after a batch stand behind the damaged one of its records.</summary>
     [Theory]
-    [InlineData(0)]
-    [InlineData(1)]
-    [InlineData(2)]
+    [InlineData(0), InlineData(1), InlineData(2)]
     public async Task OpenAsync_ARecordOfABatchIsDamaged_IsToldAndNothingIsCut(int damaged)
     {
         await using (Journal journal = await Journal.OpenAsync(_folder, cancellationToken: _stop))

@@ -1,6 +1,3 @@
-using System.Text;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 public sealed class JournalConsumerTests : InAJournal
@@ -8,8 +5,7 @@ public sealed class JournalConsumerTests : InAJournal
     private static readonly JournalOptions s_small = new() { SegmentSize = 8 * 1024, PreallocateSegments = false };
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadBatchesAsync_AfterARestart_GoesOnBehindWhatWasCommitted(bool isByFolder)
     {
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
@@ -56,8 +52,7 @@ public sealed class JournalConsumerTests : InAJournal
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task TrimBeforeAsync_AConsumerIsBehind_DoesNotPassItUnlessTold(bool isRetention)
     {
         JournalOptions options = isRetention ? s_small with { RetainAge = TimeSpan.Zero } : s_small;
@@ -88,8 +83,7 @@ public sealed class JournalConsumerTests : InAJournal
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task OpenAsync_IsOpenAlready_IsRefused(bool isByFolder)
     {
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
@@ -147,8 +141,7 @@ public sealed class JournalConsumerTests : InAJournal
 
     /// <summary>What it has processed is not in the journal any more: the real end counts, by folder, too.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task OpenAsync_TheJournalWasRepairedOrItsEndIsTorn_Throws(bool isRepaired)
     {
         await Journaled.MakeAsync(_folder, 100, s_small);

@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Errors of the device: nothing is acknowledged after the first, and what was acknowledged before stays.</summary>
@@ -74,8 +72,7 @@ public sealed class JournalErrorTests
 
     /// <summary>A singleton of a host goes on when there is room again.</summary>
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task ReopenAsync_DiskWasFullAndOldSegmentsAreTrimmed_GoesOn(bool preallocates)
     {
         using LoopDisk disk = LoopDisk.Make("ext4", 16L << 20);
@@ -267,8 +264,7 @@ public sealed class JournalErrorTests
 
     /// <summary>With segments that grow, and with records that are written once more because nothing proves them.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task OpenAsyncAndAppendAsync_PastTheFileSizeLimit_ThrowIOExceptionThatNamesTheFile(bool isMade)
     {
         ChildProcess.SkipUnlessLinux("sh");

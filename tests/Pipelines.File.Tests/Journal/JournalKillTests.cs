@@ -1,8 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>
@@ -69,9 +64,7 @@ public sealed class JournalKillTests : InAJournal
 
     /// <summary>Retention removes what the consumer has committed, and nothing else.</summary>
     [Theory]
-    [InlineData("")]
-    [InlineData("100000")]
-    [InlineData("age")]
+    [InlineData(""), InlineData("100000"), InlineData("age")]
     public async Task Child_ConsumerAndWriterKilledAtRandomMoments_GoesOnWhereItHasCommittedAndMissesNoRecord(string retained)
     {
         ChildProcess.SkipUnlessLinux();

@@ -1,6 +1,4 @@
-using System.Collections.Concurrent;
 using System.Diagnostics.Metrics;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 

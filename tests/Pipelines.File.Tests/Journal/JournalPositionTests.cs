@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>What a reader has read is told from other records that get the same numbers.</summary>
@@ -25,8 +23,7 @@ public sealed class JournalPositionTests : InAJournal
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadBatchesAsync_FromAPosition_GoesOnThere(bool isByFolder)
     {
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
@@ -50,8 +47,7 @@ public sealed class JournalPositionTests : InAJournal
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadBatchesAsync_RecordsWereRemoved_SaysWhichIsTheFirst(bool isByFolder)
     {
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
@@ -69,9 +65,7 @@ public sealed class JournalPositionTests : InAJournal
 
     /// <summary>A follower that waits at 100 while the journal is repaired to fewer records and goes on.</summary>
     [Theory]
-    [InlineData(0)]
-    [InlineData(1)]
-    [InlineData(2)]
+    [InlineData(0), InlineData(1), InlineData(2)]
     public async Task RepairAsync_AFollowerHasReadMore_TellsIt(int damaged)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows() && damaged > 0, "A segment that a follower has open keeps its name there.");
@@ -120,8 +114,7 @@ public sealed class JournalPositionTests : InAJournal
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task OpenAsync_TheFolderIsMadeAnew_AFollowerIsTold(bool isAsLong)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "A segment that a follower has open keeps its name there.");

@@ -1,8 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 public sealed class JournalReaderTests : InAJournal
@@ -10,8 +5,7 @@ public sealed class JournalReaderTests : InAJournal
     private static readonly JournalOptions s_small = new() { SegmentSize = 16 * 1024 };
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadAsync_FromAnyNumber_BeginsThere(bool isByFolder)
     {
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
@@ -29,8 +23,7 @@ public sealed class JournalReaderTests : InAJournal
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadAsync_Follow_GetsEveryRecordOnceAndInOrder(bool isByFolder)
     {
         const int Records = 1500;
@@ -75,8 +68,7 @@ public sealed class JournalReaderTests : InAJournal
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadAsync_SegmentIsSealedWhileABatchIsHeld_IsReadAgainBehindIt(bool isByFolder)
     {
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
@@ -104,8 +96,7 @@ public sealed class JournalReaderTests : InAJournal
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadAsync_FollowCanceled_ThrowsAtOnce(bool isByFolder)
     {
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
@@ -140,10 +131,7 @@ public sealed class JournalReaderTests : InAJournal
 
     /// <summary>As RetainBytes does while a reader that follows waits for the next record.</summary>
     [Theory]
-    [InlineData(false, false)]
-    [InlineData(false, true)]
-    [InlineData(true, false)]
-    [InlineData(true, true)]
+    [InlineData(false, false), InlineData(false, true), InlineData(true, false), InlineData(true, true)]
     public async Task ReadAsync_OnlyRecordsThatWereReadAreRemoved_GoesOn(bool isByFolder, bool follow)
     {
         await using Journal journal = await Journal.OpenAsync(_folder, s_small, _stop);
@@ -163,12 +151,7 @@ public sealed class JournalReaderTests : InAJournal
 
     /// <summary>As after a removal whose sync of the folder has failed: the journal still has the segment in its list.</summary>
     [Theory]
-    [InlineData(false, 0)]
-    [InlineData(false, 1)]
-    [InlineData(false, 2)]
-    [InlineData(true, 0)]
-    [InlineData(true, 1)]
-    [InlineData(true, 2)]
+    [InlineData(false, 0), InlineData(false, 1), InlineData(false, 2), InlineData(true, 0), InlineData(true, 1), InlineData(true, 2)]
     public async Task ReadAsync_SegmentIsMissing_BeginsWithTheOldestOrThrows_AndDoesNotTryForEver(bool isByFolder, int removed)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows() && removed == 2, "The segment that is written keeps its name until it is closed.");
@@ -247,8 +230,7 @@ public sealed class JournalReaderTests : InAJournal
 
     /// <summary>A power failure tears any of the records that were not synced. The next opening cuts there.</summary>
     [Theory]
-    [InlineData(FlushGuarantee.Durable)]
-    [InlineData(FlushGuarantee.Written)]
+    [InlineData(FlushGuarantee.Durable), InlineData(FlushGuarantee.Written)]
     public async Task ReadAsync_FromBehindATornRecord_IsBeyondTheEnd(FlushGuarantee guarantee)
     {
         string copy = Directory.CreateDirectory(_temp.File("copy")).FullName;
@@ -305,8 +287,7 @@ public sealed class JournalReaderTests : InAJournal
 
     /// <summary>The writer was killed, or its device was full, in the midst of a batch. The next opening cuts the batch.</summary>
     [Theory]
-    [InlineData(1)]
-    [InlineData(200)]
+    [InlineData(1), InlineData(200)]
     public async Task ReadAsync_ByFolder_ABatchIsCutAfterAPartOfItWasRead_GoesOnWithWhatComesInItsPlace(int count)
     {
         await using (Journal journal = await Journal.OpenAsync(_folder, s_small with { PreallocateSegments = false }, _stop))
@@ -458,9 +439,7 @@ public sealed class JournalReaderTests : InAJournal
     /// A reading stops for a sync where the beginning of a long record is known already, and goes on with that record.
     /// </summary>
     [Theory]
-    [InlineData(600)]
-    [InlineData(660)]
-    [InlineData(720)]
+    [InlineData(600), InlineData(660), InlineData(720)]
     public async Task ReadAsync_ByFolder_LongRecordsThatNothingProves_ReadsAllOfThem(int small)
     {
         await using (Journal journal = await Journal.OpenAsync(_folder, new() { PreallocateSegments = false }, _stop))

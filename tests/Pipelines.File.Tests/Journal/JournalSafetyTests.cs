@@ -1,9 +1,6 @@
-using System.Buffers;
 using System.Buffers.Binary;
-using System.Globalization;
 using System.Text.RegularExpressions;
 using Microsoft.Extensions.Logging;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
@@ -43,8 +40,7 @@ public sealed partial class JournalSafetyTests : InAJournal
     }
 
     [Theory]
-    [InlineData(10)]
-    [InlineData(5000)]
+    [InlineData(10), InlineData(5000)]
     public async Task AppendAsync_TheLockWasRemovedAndAnotherWriterHasCome_LosesNothingThatWasAcknowledged(int length)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "An open file keeps its name there.");
@@ -102,8 +98,7 @@ public sealed partial class JournalSafetyTests : InAJournal
 
     /// <summary>Both have a file that becomes their next segment, with the same path.</summary>
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task DisposeAsync_TheFolderWasMovedAndAnotherJournalIsInItsPlace_LeavesTheNextSegmentOfTheOther(bool hasPrepared)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "A folder with open files keeps its name there.");
@@ -272,8 +267,7 @@ public sealed partial class JournalSafetyTests : InAJournal
 
     /// <summary>A provider of logs that was disposed may throw.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task OpenAsync_TheLoggerThrows_TheJournalGoesOn(bool isWhenAsked)
     {
         JournalOptions options = s_small with { Logger = new ThrowingLogger(isWhenAsked), RetainBytes = 20_000 };

@@ -1,7 +1,4 @@
-using System.Buffers;
 using System.Text.Json;
-using FilePipelines.Child;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
@@ -272,10 +269,7 @@ public sealed class JournalTests : InAJournal
 
     /// <summary>Each closing writes a statement, so a segment without a record is longer than its header.</summary>
     [Theory]
-    [InlineData(0, false)]
-    [InlineData(0, true)]
-    [InlineData(3, false)]
-    [InlineData(3, true)]
+    [InlineData(0, false), InlineData(0, true), InlineData(3, false), InlineData(3, true)]
     public async Task AppendAsync_LongRecordIsTheFirstOfASegmentThatWasClosed_StaysInIt(int before, bool trims)
     {
         JournalOptions options = new() { SegmentSize = 8 * 1024 };

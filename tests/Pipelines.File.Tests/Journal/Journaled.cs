@@ -1,6 +1,3 @@
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Records and segments for tests of the journal.</summary>

@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>A segment that grows and is cut while a reader has read a part of it.</summary>
@@ -11,9 +9,7 @@ public sealed class SegmentReaderTests : InAJournal
 
     /// <summary>An append with WriteBehind completes before the file has all of its bytes.</summary>
     [Theory]
-    [InlineData(1)]
-    [InlineData(2)]
-    [InlineData(3)]
+    [InlineData(1), InlineData(2), InlineData(3)]
     public async Task ReadAsync_ACommittedRecordIsHalfThere_IsReadWhenItIsWhole(int looks)
     {
         byte[] whole = await MakeAsync(5, 0xA);

@@ -1,7 +1,4 @@
-using System.Collections.Concurrent;
 using System.Reflection;
-using System.Text;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
@@ -121,8 +118,7 @@ public sealed class FilePartitionTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ForEachPartitionAsync_TokenIsCanceledLate_EndsAsTheBodiesDo(bool fails)
     {
         string path = _folder.File("f", "a\nb\n"u8.ToArray());

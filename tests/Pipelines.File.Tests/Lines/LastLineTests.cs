@@ -1,6 +1,3 @@
-using System.Text;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>A reader that begins at the last lines of a file.</summary>

@@ -1,10 +1,3 @@
-using System.Buffers;
-using System.Globalization;
-using System.IO.Pipelines;
-using System.Text;
-using Pipelines.File;
-using Pipelines.File.Testing;
-
 namespace FilePipelines.Tests;
 
 /// <summary>
@@ -77,8 +70,7 @@ public sealed class LineBatchTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task MoveNextAsync_BehindDisposeAsync_HasEnded(bool isText)
     {
         string path = _folder.File("f", "one\ntwo\nthree\n"u8.ToArray());
@@ -194,10 +186,7 @@ public sealed class LineBatchTests : FileTests
     }
 
     [Theory]
-    [InlineData(0, 0)]
-    [InlineData(1, 2)]
-    [InlineData(2, 4)]
-    [InlineData(3, 6)]
+    [InlineData(0, 0), InlineData(1, 2), InlineData(2, 4), InlineData(3, 6)]
     public async Task ReadLineBatchesAsync_LeaveOpenWithinABatch_GoesOnBehindTheLine(int lines, int position)
     {
         FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\nc\n"u8.ToArray()));
@@ -297,8 +286,7 @@ public sealed class LineBatchTests : FileTests
     }
 
     [Theory]
-    [InlineData(0, 2)]
-    [InlineData(1, 4)]
+    [InlineData(0, 2), InlineData(1, 4)]
     public async Task LineBatch_LineThatWasAskedForLast_IsWhereALeftReaderGoesOn(int index, int position)
     {
         FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\nc\n"u8.ToArray()));
@@ -382,8 +370,7 @@ public sealed class LineBatchTests : FileTests
 
     /// <summary>Who blocks on a step that waits must get its result: of a task that is pooled, another step would get it.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public void MoveNextAsync_CallerBlocksUntilItIsOver_GetsItsResult(bool isOneByOne)
     {
         using Fifo fifo = Fifo.Create(_folder);

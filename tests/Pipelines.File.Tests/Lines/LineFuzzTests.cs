@@ -1,7 +1,3 @@
-using System.IO.Pipelines;
-using System.Text;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>

@@ -1,6 +1,3 @@
-using System.Text;
-using FsCheck;
-using FsCheck.Fluent;
 using Pipelines.File.Lines;
 
 namespace FilePipelines.Tests;

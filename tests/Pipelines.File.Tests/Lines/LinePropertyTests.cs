@@ -1,8 +1,3 @@
-using System.Text;
-using FsCheck;
-using FsCheck.Fluent;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>

@@ -1,10 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using System.Text;
-using Pipelines.File;
-using Pipelines.File.IO;
-using Pipelines.File.Testing;
-
 namespace FilePipelines.Tests;
 
 /// <summary>
@@ -13,11 +6,7 @@ namespace FilePipelines.Tests;
 public sealed class ReadLinesTests : FileTests
 {
     [Theory]
-    [InlineData(0)]
-    [InlineData(3)]
-    [InlineData(40)]
-    [InlineData(150)]
-    [InlineData(5000)]
+    [InlineData(0), InlineData(3), InlineData(40), InlineData(150), InlineData(5000)]
     public async Task ReadLineSequencesAsync_ManyLines_GivesEveryOne(int maxLength)
     {
         // More of them than the table holds, and of every length around that of a block.
@@ -78,8 +67,7 @@ public sealed class ReadLinesTests : FileTests
     }
 
     [Theory]
-    [InlineData(1000, true)]
-    [InlineData(1001, false)]
+    [InlineData(1000, true), InlineData(1001, false)]
     public async Task ReadLineSequencesAsync_LineOfManyReads_MayHaveTheGreatestLengthAndNoMore(int length, bool isAllowed)
     {
         Pipe pipe = new();
@@ -117,8 +105,7 @@ public sealed class ReadLinesTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadLineSequencesAsync_LoopIsLeft_CompletesTheReader(bool throws)
     {
         FilePipeReader reader = FilePipeReader.Create(_folder.File("f", "a\nb\n"u8.ToArray()));
@@ -146,10 +133,7 @@ public sealed class ReadLinesTests : FileTests
     }
 
     [Theory]
-    [InlineData("break")]
-    [InlineData("exception")]
-    [InlineData("long line")]
-    [InlineData("long last line")]
+    [InlineData("break"), InlineData("exception"), InlineData("long line"), InlineData("long last line")]
     public async Task ReadLineSequencesAsync_LoopIsLeft_GivesItsMemoryBack(string how)
     {
         byte[] text = [.. "a\nb\n1234567890"u8, .. how == "long line" ? "\n"u8 : []];
@@ -298,9 +282,7 @@ public sealed class ReadLinesTests : FileTests
     }
 
     [Theory]
-    [InlineData(true, false)]
-    [InlineData(false, true)]
-    [InlineData(true, true)]
+    [InlineData(true, false), InlineData(false, true), InlineData(true, true)]
     public async Task ReadLineSequencesAsync_TokenIsCanceledWhileItWaits_ThrowsAndLosesNothing(bool asArgument, bool withCancellation)
     {
         foreach (bool isFirst in new[] { true, false })

@@ -1,8 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using System.Text;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Lines as text: every encoding of .NET itself, marks, and what is left of the reader.</summary>
@@ -13,8 +8,7 @@ public sealed class TextLineTests : FileTests
     private static readonly string[] s_lines = ["na\u00efve", "", "\u0a0a\u0d0d\u010a\r", "\ud83d\ude00 last"];
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task ReadLinesAsync_CutAnywhere_GivesTheLinesWithoutTheMark(bool isMarked)
     {
         Encoding encoding = Encoding.UTF8;
@@ -62,8 +56,7 @@ public sealed class TextLineTests : FileTests
     }
 
     [Theory]
-    [InlineData("us-ascii")]
-    [InlineData("iso-8859-1")]
+    [InlineData("us-ascii"), InlineData("iso-8859-1")]
     public async Task ReadLinesAsync_StrictEncodingWithoutAMark_GivesTheLines(string name)
     {
         Encoding strict = Encoding.GetEncoding(name, EncoderFallback.ExceptionFallback, DecoderFallback.ExceptionFallback);
@@ -79,8 +72,7 @@ public sealed class TextLineTests : FileTests
     }
 
     [Theory]
-    [InlineData("utf-8")]
-    [InlineData("iso-8859-1")]
+    [InlineData("utf-8"), InlineData("iso-8859-1")]
     public async Task ReadLinesAsync_LongLine_ThrowsAfterTheLinesBeforeAndGivesTheMemoryBack(string name)
     {
         Encoding encoding = Encoding.GetEncoding(name);
@@ -104,8 +96,7 @@ public sealed class TextLineTests : FileTests
     }
 
     [Theory]
-    [InlineData("utf-8")]
-    [InlineData("iso-8859-1")]
+    [InlineData("utf-8"), InlineData("iso-8859-1")]
     public async Task ReadLinesAsync_LeaveOpen_GoesOnBehindTheLine(string name)
     {
         Encoding encoding = Encoding.GetEncoding(name);

@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 public sealed class CheckpointFileTests : FileTests
@@ -8,8 +6,7 @@ public sealed class CheckpointFileTests : FileTests
         FileCheckpoint.Parse("fe00000000:c12b8d:18ea2afc0e806c22@13#2:0123456789abcdef", null);
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task SaveAsync_AndOpenAsync_AreTheWayThereAndBack(bool durable)
     {
         string path = _folder.File("position");

@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>When the names in a folder are listed again. The clock says how long a listing takes.</summary>
@@ -55,8 +53,7 @@ public sealed class FolderNamesTests : FileTests
 
     /// <summary>A time in whole units of 10 ms may be that of FAT, whose tick is 2 s. A finer one is of a clock that ticks often.</summary>
     [Theory]
-    [InlineData(0, 2.6)]
-    [InlineData(1, 0.3)]
+    [InlineData(0, 2.6), InlineData(1, 0.3)]
     public void Look_AfterAChange_ListsUntilThatIsOlderThanTheLongestTick(int microseconds, double older)
     {
         Directory.SetLastWriteTimeUtc(_folder.Path, DateTime.UtcNow.Date.AddMicroseconds(microseconds));

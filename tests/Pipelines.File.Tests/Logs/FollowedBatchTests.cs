@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>What LogFollower.ReadBatchesAsync puts together, of one log and of many.</summary>

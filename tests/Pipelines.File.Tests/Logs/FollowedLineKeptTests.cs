@@ -1,6 +1,3 @@
-using System.Globalization;
-using Pipelines.File;
-
 // What is kept too long here is what is tested.
 #pragma warning disable PF0002
 

@@ -1,6 +1,3 @@
-using System.Text;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>What files begin with that is no line: a byte order mark, and a hole that a truncation has left.</summary>
@@ -40,8 +37,7 @@ public sealed class LogBeginningTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Hole_OfAWriterThatDoesNotAppend_IsSkippedAndTold(bool isSeenEmpty)
     {
         using FileStream writer = new(_log, FileMode.Create, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete, 0);
@@ -99,11 +95,7 @@ public sealed class LogBeginningTests : FileTests
 
     /// <summary>A hole ends with a block of the file system, or of what is read at once, and one NUL more belongs to it, too.</summary>
     [Theory]
-    [InlineData(4096, 3)]
-    [InlineData(64 * 1024, 3)]
-    [InlineData(Hole, 3)]
-    [InlineData(4096, 0)]
-    [InlineData(Hole, 0)]
+    [InlineData(4096, 3), InlineData(64 * 1024, 3), InlineData(Hole, 3), InlineData(4096, 0), InlineData(Hole, 0)]
     public async Task Nuls_OneIsLeftBehindABlockOfThem_IsSkippedWithThem(int block, int before)
     {
         using FileStream writer = new(_log, FileMode.Create, FileAccess.Write, FileShare.ReadWrite | FileShare.Delete, bufferSize: 0);

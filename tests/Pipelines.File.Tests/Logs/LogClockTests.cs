@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>LogFollowerOptions.TimeProvider is the clock for whatever a follower waits for.</summary>

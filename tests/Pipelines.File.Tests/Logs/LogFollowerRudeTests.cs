@@ -1,6 +1,3 @@
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>What callers, programs and administrators do to a follower, a log, a folder or a checkpoint file that nobody expects.</summary>
@@ -206,8 +203,7 @@ public sealed class LogFollowerRudeTests : FileTests
 
     /// <summary>No string is such a name, and no file is there under the name that a link to nothing has.</summary>
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Pattern_NameThatLeadsToNoFile_HoldsUpNoOtherAndIsNoLogThatIsGone(bool isLink)
     {
         ChildProcess.SkipUnlessLinux();
@@ -227,8 +223,7 @@ public sealed class LogFollowerRudeTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task OnUnreadable_Throws_TheLoopThrowsThatAndNothingIsLeftOpen(bool isAtStart)
     {
         ChildProcess.SkipUnlessLinux("mkfifo");
@@ -282,8 +277,7 @@ public sealed class LogFollowerRudeTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Folder_ReplacedAgainAndAgain_TheLogInEachIsRead(bool isLink)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "A folder with an open file keeps its name there, and links need a privilege.");
@@ -337,8 +331,7 @@ public sealed class LogFollowerRudeTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task CheckpointFile_OnAFullDisk_KeepsTheOldOnesAndSavesWhenThereIsRoom(bool isDurable)
     {
         ChildProcess.SkipUnlessLinux();

@@ -1,7 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>

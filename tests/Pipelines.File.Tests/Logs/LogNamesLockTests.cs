@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>What is asked of the names of a log while a search hashes files, which takes long if they are compressed.</summary>

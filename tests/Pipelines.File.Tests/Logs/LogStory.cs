@@ -1,7 +1,4 @@
-using System.Globalization;
 using System.IO.Compression;
-using Pipelines.File;
-using Pipelines.File.IO;
 
 namespace FilePipelines.Tests;
 

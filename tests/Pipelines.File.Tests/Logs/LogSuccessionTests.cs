@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>
@@ -63,8 +61,7 @@ public sealed class LogSuccessionTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public void RotatedNames_TwiceCompressedBetweenTwoListings_TheFileThatIsOrWasReadIsNoSuccessor(bool isLeft)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows() && !isLeft, "Wine 8 keeps the name of a deleted file while it is open.");

@@ -1,5 +1,3 @@
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>A log that is truncated while its caller holds a batch, so that the follower does not read.</summary>
@@ -7,8 +5,7 @@ public sealed class LogTruncationTests : FileTests
 {
     /// <summary>The log is shorter than before, or longer.</summary>
     [Theory]
-    [InlineData(1)]
-    [InlineData(4)]
+    [InlineData(1), InlineData(4)]
     public async Task Cut_AgainWhileTheCallerHasABatch_ReadsTheCopyThatIsLeft(int count)
     {
         using GrowingFile file = new(_folder.File("log"), "a1\na2\na3\n");

@@ -1,7 +1,4 @@
-using System.Diagnostics;
-using System.Globalization;
 using System.IO.Compression;
-using System.Text;
 
 namespace FilePipelines.Tests;
 

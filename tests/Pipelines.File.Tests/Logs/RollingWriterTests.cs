@@ -1,7 +1,4 @@
-using System.Globalization;
 using System.IO.Compression;
-using System.Runtime.CompilerServices;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
@@ -144,8 +141,7 @@ public sealed class RollingWriterTests : FileTests
 
     /// <summary>Its name does not tell.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task InNameOrder_LastFileIsReplaced_TheNewOneIsRead(bool isKept)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine 8 keeps the name of a deleted file while it is open.");

@@ -1,7 +1,3 @@
-using System.Diagnostics;
-using Pipelines.File;
-using Pipelines.File.IO;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Logs and folders that may not be read, or not yet: the others go on, and they come when they may be read.</summary>
@@ -164,8 +160,7 @@ public sealed class UnreadableLogTests : FileTests
 
     /// <summary>The caller goes on keeping checkpoints of other logs in the same dictionary, as those of a CheckpointFile are.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Pattern_FolderCannotBeListedAtFirst_BeginsAtTheCheckpointsOfTheStart(bool isWrapped)
     {
         ChildProcess.SkipUnlessLinux();
@@ -234,8 +229,7 @@ public sealed class UnreadableLogTests : FileTests
 
     /// <summary>Nothing can be in it, as in one that is missing.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Start_FolderIsAFileOrALinkToItself_WaitsForTheFolder(bool isLink)
     {
         Assert.SkipWhen(isLink && OperatingSystem.IsWindows(), "Links take a privilege there.");
@@ -328,8 +322,7 @@ public sealed class UnreadableLogTests : FileTests
 
     /// <summary>As sandboxes do that are older than the call: identities have no time of creation then.</summary>
     [Theory]
-    [InlineData("EPERM")]
-    [InlineData("ENOSYS")]
+    [InlineData("EPERM"), InlineData("ENOSYS")]
     public async Task Child_StatxIsRefused_FollowsOverRotations(string error)
     {
         ChildProcess.SkipUnlessLinux("strace");

@@ -1,12 +1,4 @@
-using System.Buffers;
 using System.Buffers.Binary;
-using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
-using System.Runtime.InteropServices;
-using System.Text;
-using FsCheck;
-using FsCheck.Fluent;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
@@ -182,11 +174,7 @@ public sealed class BinaryFormatTests
     }
 
     [Theory]
-    [InlineData(0, 1)]
-    [InlineData(30, 5)]
-    [InlineData(41, 3)]
-    [InlineData(4095, 2)]
-    [InlineData(4096, 4000)]
+    [InlineData(0, 1), InlineData(30, 5), InlineData(41, 3), InlineData(4095, 2), InlineData(4096, 4000)]
     public void WriteString_HalfASurrogate_BecomesWhatBinaryWriterMakesOfIt(int before, int halves)
     {
         foreach (char half in (char[])['\uD83D', '\uDE00'])

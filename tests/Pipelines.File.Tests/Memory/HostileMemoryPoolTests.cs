@@ -1,9 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-using Pipelines.File.IO;
 using static FilePipelines.Tests.CheckedPool;
 using static FilePipelines.Tests.HostilePool;
 
@@ -115,10 +109,7 @@ public sealed class HostileMemoryPoolTests : FileTests
     }
 
     [Theory]
-    [InlineData("MaxBufferSize")]
-    [InlineData("Rent")]
-    [InlineData("Memory")]
-    [InlineData("Pin")]
+    [InlineData("MaxBufferSize"), InlineData("Rent"), InlineData("Memory"), InlineData("Pin")]
     public async Task ReadAsync_PoolThrowsAtTheFirst_ThrowsThatAndTheNextReadWorks(string part)
     {
         foreach (bool isHandedOver in new[] { false, true })
@@ -134,8 +125,7 @@ public sealed class HostileMemoryPoolTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Reader_PoolIsDisposedWhileAReadWaits_ReleasesEverything(bool isCompletedFirst)
     {
         using Fifo fifo = Fifo.Create(_folder);
@@ -220,8 +210,7 @@ public sealed class HostileMemoryPoolTests : FileTests
 
     /// <summary>The memory was pinned, so whoever makes the call needs nothing more of the pool, whose code must not run there.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Complete_PortableAndThePoolThrowsInGetSpan_WritesEverything(bool isAsync)
     {
         HostilePool pool = new();
@@ -244,10 +233,7 @@ public sealed class HostileMemoryPoolTests : FileTests
     }
 
     [Theory]
-    [InlineData(Way.Inline)]
-    [InlineData(Way.HandedOver)]
-    [InlineData(Way.ReadAhead)]
-    [InlineData(Way.AtLeast)]
+    [InlineData(Way.Inline), InlineData(Way.HandedOver), InlineData(Way.ReadAhead), InlineData(Way.AtLeast)]
     public async Task Reader_PoolWaitsForAnotherThreadThatUsesTheReader_DoesNotDeadlock(Way way)
     {
         FilePipeReader? reader = null;
@@ -272,8 +258,7 @@ public sealed class HostileMemoryPoolTests : FileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Written)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Written)]
     public async Task Writer_PoolWaitsForAnotherThreadThatUsesTheWriter_DoesNotDeadlock(FlushGuarantee guarantee)
     {
         FilePipeWriter? writer = null;
@@ -292,12 +277,7 @@ public sealed class HostileMemoryPoolTests : FileTests
     }
 
     [Theory]
-    [InlineData("MaxBufferSize")]
-    [InlineData("Rent")]
-    [InlineData("Memory")]
-    [InlineData("Pin")]
-    [InlineData("Unpin")]
-    [InlineData("Dispose")]
+    [InlineData("MaxBufferSize"), InlineData("Rent"), InlineData("Memory"), InlineData("Pin"), InlineData("Unpin"), InlineData("Dispose")]
     public async Task Reader_PoolHasAnotherThreadCompleteTheReader_EndsAndReleasesEverything(string part)
     {
         foreach (Way way in Enum.GetValues<Way>())

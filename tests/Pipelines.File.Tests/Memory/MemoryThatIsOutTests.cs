@@ -1,8 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Memory that a caller has while another thread completes its reader or writer: it is given to nobody else.</summary>
@@ -76,8 +71,7 @@ public sealed class MemoryThatIsOutTests : FileTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(500_000)]
+    [InlineData(0), InlineData(500_000)]
     public async Task ReaderComplete_FromAnotherThreadAtAnyMoment_NeverShowsAnotherFilesBytes(long readAhead)
     {
         string path = _folder.File("f", Pattern.Bytes(Length));
@@ -120,10 +114,7 @@ public sealed class MemoryThatIsOutTests : FileTests
     }
 
     [Theory]
-    [InlineData(0, false)]
-    [InlineData(0, true)]
-    [InlineData(10_000, false)]
-    [InlineData(10_000, true)]
+    [InlineData(0, false), InlineData(0, true), InlineData(10_000, false), InlineData(10_000, true)]
     public async Task WriterComplete_FromAnotherThreadWhileMemoryIsOut_ItIsNoOtherWriters(int before, bool isFlushed)
     {
         FilePipeWriter writer = FilePipeWriter.Create(

@@ -1,9 +1,3 @@
-using System.Buffers;
-using FilePipelines.Child;
-using FsCheck;
-using FsCheck.Fluent;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>

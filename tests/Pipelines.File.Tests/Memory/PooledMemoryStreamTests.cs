@@ -1,10 +1,5 @@
-using System.Buffers;
 using System.IO.Compression;
-using System.IO.Pipelines;
-using System.Runtime.CompilerServices;
 using System.Text.Json;
-using FilePipelines.Child;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 
@@ -224,8 +219,7 @@ public sealed class PooledMemoryStreamTests : FileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind, 0)]
-    [InlineData(FlushGuarantee.Durable, 1)]
+    [InlineData(FlushGuarantee.WriteBehind, 0), InlineData(FlushGuarantee.Durable, 1)]
     public async Task CopyToAsync_FilePipeWriter_SyncsAtMostOnce(FlushGuarantee guarantee, int syncs)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
@@ -308,8 +302,7 @@ public sealed class PooledMemoryStreamTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task CopyToAsync_PipeAfterACanceledCopy_RepeatsNothing(bool byToken)
     {
         using PooledMemoryStream stream = new();
@@ -337,8 +330,7 @@ public sealed class PooledMemoryStreamTests : FileTests
     }
 
     [Theory]
-    [InlineData("length")]
-    [InlineData("gap")]
+    [InlineData("length"), InlineData("gap")]
     public async Task SetLengthOrWrite_WhenMemoryRunsOut_LeavesContentAndPosition(string how)
     {
         ChildProcess.SkipUnlessLinux();

@@ -1,8 +1,4 @@
-using System.Buffers;
 using System.Diagnostics.CodeAnalysis;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File;
 using Pipelines.File.Memory;
 
 namespace FilePipelines.Tests;
@@ -28,10 +24,7 @@ public sealed class PooledMemoryTests : IDisposable
     }
 
     [Theory]
-    [InlineData(10)]
-    [InlineData(100)]
-    [InlineData(100_000)]
-    [InlineData(10_000_000)]
+    [InlineData(10), InlineData(100), InlineData(100_000), InlineData(10_000_000)]
     public void Stream_Warm_AllocatesAtMost300BytesBesideTheResult(int length)
     {
         byte[] data = Pattern.Bytes(length);

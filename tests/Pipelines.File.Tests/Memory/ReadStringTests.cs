@@ -1,6 +1,3 @@
-using System.Buffers;
-using Pipelines.File;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Strings with a limit: what has not come yet is told from what is wrong.</summary>

@@ -1,4 +1,3 @@
-using Pipelines.File;
 using Pipelines.File.Memory;
 
 namespace FilePipelines.Tests;

@@ -1,5 +1,4 @@
 using System.Diagnostics.CodeAnalysis;
-using System.Runtime.CompilerServices;
 
 namespace FilePipelines.Tests;
 
@@ -172,8 +171,7 @@ public sealed class RudeCallerTests : FileTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(1_000_000)]
+    [InlineData(0), InlineData(1_000_000)]
     public async Task AdvanceTo_TwiceWithTheSameEnd_Throws(long readAhead)
     {
         // The read-ahead has nothing left to read, so that nothing comes in between.
@@ -250,8 +248,7 @@ public sealed class RudeCallerTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Complete_OfTheDestinationAfterACanceledCopy_GivesItsMemoryBack(bool fails)
     {
         ChildProcess.SkipUnlessLinux();
@@ -319,8 +316,7 @@ public sealed class RudeCallerTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Advance_AfterTheWriterWasEndedElsewhere_ThrowsOrLeavesItToTheNextCall(bool aborts)
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"));

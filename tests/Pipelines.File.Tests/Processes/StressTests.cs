@@ -1,6 +1,4 @@
-using System.Diagnostics;
 using System.IO.Pipes;
-using System.Runtime.InteropServices;
 
 namespace FilePipelines.Tests;
 
@@ -35,8 +33,7 @@ public sealed partial class StressTests : FileTests
     private long _cancellations;
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ManyReadersAndWriters_CanceledAtAnyMoment_LoseNothingAndLeakNothing(bool isScripted)
     {
         Assert.SkipWhen(isScripted && !OperatingSystem.IsLinux(), "It scripts system calls of Linux.");

@@ -1,6 +1,4 @@
-using System.Diagnostics;
 using System.Diagnostics.CodeAnalysis;
-using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;
 
@@ -100,8 +98,7 @@ public sealed class WholeProcessTests : FileTests
     }
 
     [Theory]
-    [InlineData(4096)]
-    [InlineData(65_536)]
+    [InlineData(4096), InlineData(65_536)]
     public async Task ReadAsync_32MiBOverlapped_AllocatesNothingAfterWarmUp(int bufferSize)
     {
         Assert.SkipUnless(OperatingSystem.IsWindows(), "Only Windows has overlapped I/O.");
@@ -285,8 +282,7 @@ public sealed class WholeProcessTests : FileTests
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(1000)]
+    [InlineData(1), InlineData(1000)]
     public async Task Writer_OfSmallSegments_CostsNoMoreMemoryThanItsBytes(int minimumBufferSize)
     {
         byte[] data = Pattern.Bytes(500_000);

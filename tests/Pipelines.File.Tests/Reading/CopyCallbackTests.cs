@@ -129,8 +129,7 @@ public sealed class CopyCallbackTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task SharedFileReadAsync_DisposedMeanwhile_GivesTheBytesOrThrows(bool isDeleted)
     {
         string path = _folder.File("f", Pattern.Bytes(Length));
@@ -153,8 +152,7 @@ public sealed class CopyCallbackTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task SharedFileReadAsync_EachCallFailsOnce_TheNextReadIsFine(bool isHandedOver)
     {
         string path = _folder.File("f", Pattern.Bytes(Length));
@@ -177,8 +175,7 @@ public sealed class CopyCallbackTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task SharedFileReadAsync_DestinationThrowsInEachCall_TheNextReadIsFine(bool isHandedOver)
     {
         string path = _folder.File("f", Pattern.Bytes(Length));

@@ -60,8 +60,7 @@ public sealed class CopyCanceledTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task CopyToAsync_DestinationGivesMemoryOfNoBytes_ThrowsAndIsNotTakenForTheEnd(bool isBuffered)
     {
         byte[] content = Pattern.Bytes(10_000);

@@ -1,17 +1,10 @@
-using System.Collections.Concurrent;
-
 namespace FilePipelines.Tests;
 
 /// <summary>FilePipeReader.CopyToAsync, above all into a FilePipeWriter.</summary>
 public sealed class CopyTests : FileTests
 {
     [Theory]
-    [InlineData(0)]
-    [InlineData(1)]
-    [InlineData(100_000)]
-    [InlineData(1024 * 1024)]
-    [InlineData(1024 * 1024 + 1)]
-    [InlineData(40_000_000)]
+    [InlineData(0), InlineData(1), InlineData(100_000), InlineData(1024 * 1024), InlineData(1024 * 1024 + 1), InlineData(40_000_000)]
     public async Task CopyToAsync_FileToFile_CopiesItAndMovesBothPositions(int length)
     {
         string source = _folder.File("source", Pattern.Bytes(length));
@@ -70,8 +63,7 @@ public sealed class CopyTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Position_DuringACopy_IsBehindWhatTheDestinationHas(bool isBuffered)
     {
         FilePipeReader reader = FilePipeReader.Create(
@@ -96,8 +88,7 @@ public sealed class CopyTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task CopyToAsync_AfterAReadFailed_ThrowsAgainAndCopiesOnlyWhatCameBefore(bool toFile)
     {
         ScriptedCalls calls =
@@ -142,9 +133,7 @@ public sealed class CopyTests : FileTests
     }
 
     [Theory]
-    [InlineData(false, false)]
-    [InlineData(true, false)]
-    [InlineData(true, true)]
+    [InlineData(false, false), InlineData(true, false), InlineData(true, true)]
     public async Task CopyToAsync_ToAStreamWhenAllIsExaminedAndThePipeIsIdle_WritesWhatIsBufferedAsTheBclsDoes(bool isOurs, bool asStream)
     {
         using Fifo fifo = Fifo.Create(_folder);
@@ -187,8 +176,7 @@ public sealed class CopyTests : FileTests
     }
 
     [Theory]
-    [InlineData(100_000, 2)]
-    [InlineData(700_000, 4)]
+    [InlineData(100_000, 2), InlineData(700_000, 4)]
     public async Task CopyToAsync_ReadAheadHasFoundTheEnd_DoesNotAskForItAgain(int length, int reads)
     {
         ScriptedCalls calls = new() { OnReadNoWait = _ => -Libc.EAGAIN };
@@ -219,8 +207,7 @@ public sealed class CopyTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task CopyToAsync_CanceledBeforehandAtTheEnd_ThrowsAsTheBclsDoes(bool isOurs)
     {
         string path = _folder.File("f", Pattern.Bytes(100));
@@ -279,8 +266,7 @@ public sealed class CopyTests : FileTests
     }
 
     [Theory]
-    [InlineData(FilePipeBackend.Auto)]
-    [InlineData(FilePipeBackend.Portable)]
+    [InlineData(FilePipeBackend.Auto), InlineData(FilePipeBackend.Portable)]
     public async Task CopyToAsync_CanceledWhileNobodyWritesToAFifo_EndsAtOnceAndTheBytesComeLater(FilePipeBackend backend)
     {
         using Fifo fifo = Fifo.Create(_folder);

@@ -8,8 +8,7 @@ public sealed class CopyUnderWayTests : FileTests
     public CopyUnderWayTests() => Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Unix system calls.");
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task DisposeAsync_ReplaceWhileACopyIsUnderWay_GivesUpAndTheOldFileStays(bool isMemory)
     {
         string path = _folder.File("f", [1, 2, 3]);
@@ -27,8 +26,7 @@ public sealed class CopyUnderWayTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task CompleteAsync_AfterAbortDuringACopy_IsOverWhenTheFileIsClosed(bool isMemory)
     {
         string path = _folder.File("f");
@@ -55,8 +53,7 @@ public sealed class CopyUnderWayTests : FileTests
             : FilePipeReader.Create(_folder.File("source", Pattern.Bytes(Length))).CopyToAsync(writer, _stop);
 
     [Theory]
-    [InlineData(Length)]
-    [InlineData(1000)]
+    [InlineData(Length), InlineData(1000)]
     public async Task CopyToAsync_CanceledAndRepeated_WritesEveryByteOnce(int length)
     {
         string path = _folder.File("f");

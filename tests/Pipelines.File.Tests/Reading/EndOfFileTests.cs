@@ -1,5 +1,3 @@
-using System.Collections.Concurrent;
-using System.Text;
 using Pipelines.File.Growing;
 
 namespace FilePipelines.Tests;
@@ -60,10 +58,7 @@ public sealed class EndOfFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(Reading.ReadAsync)]
-    [InlineData(Reading.TryReadAfterRead)]
-    [InlineData(Reading.CopyToAsync)]
-    [InlineData(Reading.AsStream)]
+    [InlineData(Reading.ReadAsync), InlineData(Reading.TryReadAfterRead), InlineData(Reading.CopyToAsync), InlineData(Reading.AsStream)]
     public async Task Fifo_ThatGetsAnotherWriterAfterItsEnd_IsReadAsPipeReaderCreateReadsIt(Reading reading)
     {
         List<string>[] told = [[], []];

@@ -1,6 +1,3 @@
-using System.Collections.Concurrent;
-using Pipelines.File.Threading;
-
 namespace FilePipelines.Tests;
 
 /// <summary>
@@ -11,9 +8,7 @@ public sealed class ReadAheadTests : FileTests
     private const int Length = 2_000_000;
 
     [Theory]
-    [InlineData("in memory")]
-    [InlineData("on the device")]
-    [InlineData("not known")]
+    [InlineData("in memory"), InlineData("on the device"), InlineData("not known")]
     public async Task ReadAsync_ReadsAhead_NoCallThatMayWaitIsOnAThreadOfTheApplications(string what)
     {
         int refusal = what switch

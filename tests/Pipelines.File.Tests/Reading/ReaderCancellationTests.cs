@@ -1,4 +1,3 @@
-using System.Runtime.CompilerServices;
 using Pipelines.File.Reading;
 
 namespace FilePipelines.Tests;
@@ -17,8 +16,7 @@ public sealed class ReaderCancellationTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task ReadAsync_CanceledWhileTheCallIsBlocked_EndsAtOnceAndTheBytesComeLater(bool byToken)
     {
         FilePipeReader reader = StuckReader(10_000);

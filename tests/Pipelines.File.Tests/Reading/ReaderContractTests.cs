@@ -49,8 +49,7 @@ public sealed class ReaderContractTests : FileTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(50_000)]
+    [InlineData(0), InlineData(50_000)]
     public async Task Position_AfterComplete_StaysAtWhatWasConsumed(long readAhead)
     {
         FilePipeReader reader = FilePipeReader.Create(
@@ -125,10 +124,7 @@ public sealed class ReaderContractTests : FileTests
     }
 
     [Theory]
-    [InlineData(0, false)]
-    [InlineData(0, true)]
-    [InlineData(1, false)]
-    [InlineData(200_000, true)]
+    [InlineData(0, false), InlineData(0, true), InlineData(1, false), InlineData(200_000, true)]
     public async Task Pool_IsEmptyForAWhile_ThrowsAtTheReadAndLosesNothing(long readAhead, bool waits)
     {
         CheckedPool pool = new() { Limit = 200 };

@@ -14,10 +14,7 @@ public sealed class ReaderFaultTests : FileTests
     }
 
     [Theory]
-    [InlineData(Libc.ENOSYS)]
-    [InlineData(Libc.EOPNOTSUPP)]
-    [InlineData(Libc.EPERM)]
-    [InlineData(Libc.EINVAL)]
+    [InlineData(Libc.ENOSYS), InlineData(Libc.EOPNOTSUPP), InlineData(Libc.EPERM), InlineData(Libc.EINVAL)]
     public async Task ReadNoWait_IsNotSupported_IsAskedOnceForThisFileAndStillForTheNext(int errno)
     {
         ScriptedCalls calls = new() { OnReadNoWait = _ => -errno };
@@ -29,9 +26,7 @@ public sealed class ReaderFaultTests : FileTests
     }
 
     [Theory]
-    [InlineData(false, 0)]
-    [InlineData(true, 0)]
-    [InlineData(true, 50_000)]
+    [InlineData(false, 0), InlineData(true, 0), InlineData(true, 50_000)]
     public async Task ReadAtLeastAsync_FailsAfterSomeBytesCame_TheyComeWithTheNextReadAndTheErrorAfterThem(
         bool isHandedOver, long readAhead)
     {
@@ -67,8 +62,7 @@ public sealed class ReaderFaultTests : FileTests
 
     /// <summary>A C library may lack the call. A read that never ended would keep Complete from ending, too.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Read_CallThrows_IsTheErrorOfThisReadAndOfLaterOnes(bool isHandedOver)
     {
         Exception thrown = new EntryPointNotFoundException("preadv");
@@ -85,11 +79,7 @@ public sealed class ReaderFaultTests : FileTests
     }
 
     [Theory]
-    [InlineData("0 before the end")]
-    [InlineData("EIO that is not true")]
-    [InlineData("few bytes")]
-    [InlineData("EINTR")]
-    [InlineData("EAGAIN")]
+    [InlineData("0 before the end"), InlineData("EIO that is not true"), InlineData("few bytes"), InlineData("EINTR"), InlineData("EAGAIN")]
     public async Task ReadNoWait_AnswersThisNowAndThen_EveryByteComesOnce(string answer)
     {
         ScriptedCalls calls = answer switch
@@ -107,8 +97,7 @@ public sealed class ReaderFaultTests : FileTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(50_000)]
+    [InlineData(0), InlineData(50_000)]
     public async Task Read_Fails_ThrowsWithThePathAfterWhatCameBeforeAndAgainLater(long readAhead)
     {
         int calls = 0;
@@ -139,10 +128,7 @@ public sealed class ReaderFaultTests : FileTests
     }
 
     [Theory]
-    [InlineData(false, 0)]
-    [InlineData(true, 0)]
-    [InlineData(false, 1000)]
-    [InlineData(true, 1000)]
+    [InlineData(false, 0), InlineData(true, 0), InlineData(false, 1000), InlineData(true, 1000)]
     public async Task Read_HandleIsClosedUnderneath_ThrowsAndGivesTheMemoryBack(bool copies, long readAhead)
     {
         CheckedPool pool = new();

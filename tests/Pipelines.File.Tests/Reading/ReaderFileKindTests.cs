@@ -1,7 +1,6 @@
 using System.IO.Compression;
 using System.Net;
 using System.Net.Sockets;
-using System.Text;
 using System.Text.Json;
 
 namespace FilePipelines.Tests;
@@ -33,8 +32,7 @@ public sealed class ReaderFileKindTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Socket_OtherSideIsReset_IsAnErrorAndNotTheEnd(bool waits)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Linux only: a socket is a descriptor there.");
@@ -123,8 +121,7 @@ public sealed class ReaderFileKindTests : FileTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(150_000)]
+    [InlineData(0), InlineData(150_000)]
     public async Task TruncatedFile_EndsThereWithoutAnException(int newLength)
     {
         string path = _folder.File("f", Pattern.Bytes(1_000_000));

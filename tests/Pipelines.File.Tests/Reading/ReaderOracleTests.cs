@@ -1,5 +1,3 @@
-using FsCheck;
-using FsCheck.Fluent;
 using Pipelines.File.Reading;
 
 namespace FilePipelines.Tests;

@@ -10,8 +10,7 @@ public sealed class ReleaseTests : FileTests
 {
     /// <summary>The pool has the memory again, but the buffer shows nobody else's.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task End_CallerHoldsABufferOfItsPool_NoLaterReaderFillsIt(bool isBufferingPipe)
     {
         byte[] content = Pattern.Bytes(100_000);
@@ -54,8 +53,7 @@ public sealed class ReleaseTests : FileTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(500_000)]
+    [InlineData(0), InlineData(500_000)]
     public async Task ReaderCompleteAsync_ThreeHundredTimes_TheFileIsClosedAndTheMemoryBack(long readAhead)
     {
         byte[] content = Pattern.Bytes(300_000);
@@ -107,8 +105,7 @@ public sealed class ReleaseTests : FileTests
     }
 
     [Theory]
-    [InlineData(ReadBuffer.BytesPerRead)]
-    [InlineData(1024 * 1024)]
+    [InlineData(ReadBuffer.BytesPerRead), InlineData(1024 * 1024)]
     public async Task AdvanceTo_OverATokenOf64MiB_KeepsNoMoreMemoryThanOneReadNeeds(int bufferSize)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine does not make sparse files.");
@@ -160,8 +157,7 @@ public sealed class ReleaseTests : FileTests
 
     /// <summary>As the reader of PipeReader.Create does: a loop that breaks at the end often lacks the last AdvanceTo.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Complete_WhileABufferIsHeld_GivesTheCallersMemoryBack(bool isNets)
     {
         string path = _folder.File("f", Pattern.Bytes(100_000));
@@ -178,10 +174,7 @@ public sealed class ReleaseTests : FileTests
 
     /// <summary>The system frees the blocks of a deleted file when it is closed, which takes seconds for gigabytes.</summary>
     [Theory]
-    [InlineData(false, false)]
-    [InlineData(false, true)]
-    [InlineData(true, false)]
-    [InlineData(true, true)]
+    [InlineData(false, false), InlineData(false, true), InlineData(true, false), InlineData(true, true)]
     public async Task Complete_DeletedFile_IsClosedOnAThreadOfTheLibrary(bool isDeleted, bool writes)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "Elsewhere the system does not tell.");
@@ -264,8 +257,7 @@ public sealed class ReleaseTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Dispose_OfAWriterThatHasFailed_ThrowsOnceAndClosesTheFile(bool isAsync)
     {
         ScriptedCalls calls = new() { OnWrite = _ => -Libc.EIO };

@@ -8,9 +8,7 @@ public sealed class SegmentTests : FileTests
     private const int Piece = 64 * 1024;
 
     [Theory]
-    [InlineData(512)]
-    [InlineData(4096)]
-    [InlineData(100_000)]
+    [InlineData(512), InlineData(4096), InlineData(100_000)]
     public async Task ReadAsync_OwnPool_GivesPiecesOfAtLeast64KiB(int bufferSize)
     {
         await using FilePipeReader reader = FilePipeReader.Create(

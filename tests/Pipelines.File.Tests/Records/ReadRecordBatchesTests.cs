@@ -1,12 +1,4 @@
-using System.Buffers;
 using System.Buffers.Binary;
-using System.IO.Pipelines;
-using System.Text;
-using FilePipelines.Child;
-using FsCheck;
-using FsCheck.Fluent;
-using Pipelines.File;
-using Pipelines.File.Testing;
 
 namespace FilePipelines.Tests;
 
@@ -89,9 +81,7 @@ public sealed class ReadRecordBatchesTests : FileTests
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(7)]
-    [InlineData(4096)]
+    [InlineData(1), InlineData(7), InlineData(4096)]
     public async Task ReadRecordBatchesAsync_ParserThatIsAStruct_DoesWhatADelegateDoes(int size)
     {
         string[] texts = [.. Enumerable.Range(0, 100).Select(i => $"name {i}")];
@@ -243,8 +233,7 @@ public sealed class ReadRecordBatchesTests : FileTests
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(100)]
+    [InlineData(1), InlineData(100)]
     public async Task ReadRecordBatchesAsync_SkippedEnd_IsNotShownToTheParser(int size)
     {
         TestPipeReader reader = new(new byte[50]) { SegmentSize = size };
@@ -334,9 +323,7 @@ public sealed class ReadRecordBatchesTests : FileTests
     }
 
     [Theory]
-    [InlineData(true, true)]
-    [InlineData(true, false)]
-    [InlineData(false, true)]
+    [InlineData(true, true), InlineData(true, false), InlineData(false, true)]
     public async Task ReadRecordBatchesAsync_LongRecord_IsScannedAFewTimes(bool saysHowMuch, bool isFile)
     {
         // A length of 4 bytes, and a parser that looks at all bytes that it gets.
@@ -469,8 +456,7 @@ public sealed class ReadRecordBatchesTests : FileTests
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(1000)]
+    [InlineData(1), InlineData(1000)]
     public async Task ReadRecordBatchesAsync_RecordLongerThanMaxLength_IsRefusedHoweverItComes(int pieceSize)
     {
         byte[] bytes = Records("a", "longer", "b");
@@ -504,9 +490,7 @@ public sealed class ReadRecordBatchesTests : FileTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(-1)]
-    [InlineData(11)]
+    [InlineData(0), InlineData(-1), InlineData(11)]
     public async Task ReadRecordBatchesAsync_ParserThatConsumesWhatIsNotThere_Throws(int taken)
     {
         TestPipeReader reader = new(new byte[10]);

@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Which file Replace replaces, and which folder it syncs: what the kernel means by the path, whatever its text is.</summary>
@@ -10,8 +8,7 @@ public sealed class NameTests : IDisposable
     public void Dispose() => Shell("rm -rf \"$1\"");
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Durable)]
     public async Task CompleteAsync_LinkToANameThatIsNotUtf8_ReplacesThatFile(FlushGuarantee guarantee)
     {
         ChildProcess.SkipUnlessLinux();
@@ -23,8 +20,7 @@ public sealed class NameTests : IDisposable
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Durable)]
     public async Task CompleteAsync_LinkToNothingWithANameThatIsNotUtf8_MakesThatFile(FlushGuarantee guarantee)
     {
         ChildProcess.SkipUnlessLinux();
@@ -34,8 +30,7 @@ public sealed class NameTests : IDisposable
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Durable)]
     public async Task CompleteAsync_FolderWhoseNameIsNotUtf8_HasTheFile(FlushGuarantee guarantee)
     {
         ChildProcess.SkipUnlessLinux();
@@ -61,8 +56,7 @@ public sealed class NameTests : IDisposable
 
     /// <summary>The file gets its name in the folder that is synced, and not in the one that has the folder's name by now.</summary>
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task CompleteAsync_DurableAndTheFolderWasSwapped_NamesAndSyncsOneFolder(bool exists)
     {
         Directory.CreateDirectory(_folder.File("sub"));
@@ -86,8 +80,7 @@ public sealed class NameTests : IDisposable
 
     /// <summary>The temporary name is longer than the name, so the path with it may be too long for the system.</summary>
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Durable)]
     public async Task CompleteAsync_PathNearlyTooLong_IsThere(FlushGuarantee guarantee)
     {
         ChildProcess.SkipUnlessLinux();

@@ -1,5 +1,3 @@
-using System.Runtime.Versioning;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Replace where a file system or a sandbox refuses what it needs: the new content or the old one is always there.</summary>
@@ -57,9 +55,7 @@ public sealed class RefusedNameTests : FileTests
 
     /// <summary>Without O_TMPFILE the file has a temporary name in the folder all the time.</summary>
     [Theory]
-    [InlineData(FileMode.Create, true)]
-    [InlineData(FileMode.Create, false)]
-    [InlineData(FileMode.CreateNew, false)]
+    [InlineData(FileMode.Create, true), InlineData(FileMode.Create, false), InlineData(FileMode.CreateNew, false)]
     public async Task CompleteAsync_FolderWasRenamedOverATemporaryName_TheFileIsThereAndNothingElse(FileMode mode, bool exists)
     {
         Directory.CreateDirectory(_folder.File("sub"));
@@ -99,8 +95,7 @@ public sealed class RefusedNameTests : FileTests
     }
 
     [Theory]
-    [InlineData(Libc.EIO)]
-    [InlineData(Libc.EACCES)]
+    [InlineData(Libc.EIO), InlineData(Libc.EACCES)]
     public async Task CompleteAsync_RenameFailsForGood_ThrowsAndKeepsTheOldAndNothingElse(int errno)
     {
         string path = _folder.File("f", [1]);
@@ -112,8 +107,7 @@ public sealed class RefusedNameTests : FileTests
 
     /// <summary>Somebody reads the old file for a moment.</summary>
     [Theory]
-    [InlineData(Libc.EACCES)]
-    [InlineData(Libc.EBUSY)]
+    [InlineData(Libc.EACCES), InlineData(Libc.EBUSY)]
     public async Task CompleteAsync_RenameFailsForAMoment_IsMadeAgain(int errno)
     {
         string path = _folder.File("f", [1]);
@@ -196,9 +190,7 @@ public sealed class RefusedNameTests : FileTests
     }
 
     [Theory]
-    [InlineData(Libc.EPERM)]
-    [InlineData(Libc.EACCES)]
-    [InlineData(Libc.ENOSYS)]
+    [InlineData(Libc.EPERM), InlineData(Libc.EACCES), InlineData(Libc.ENOSYS)]
     public async Task Create_FaccessatIsRefused_OpeningTheFileTells(int errno)
     {
         string path = _folder.File("f", [1]);

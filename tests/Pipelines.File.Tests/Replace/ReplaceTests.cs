@@ -1,6 +1,3 @@
-using System.Runtime.Versioning;
-using Pipelines.File.Threading;
-
 namespace FilePipelines.Tests;
 
 /// <summary>Files that appear whole, or not at all.</summary>
@@ -20,8 +17,7 @@ public sealed class ReplaceTests : FileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Durable)]
     [UnsupportedOSPlatform("windows")]
     public async Task CompleteAsync_PermissionsHaveChangedMeanwhile_TheNewFileHasTheLatest(FlushGuarantee guarantee)
     {
@@ -44,8 +40,7 @@ public sealed class ReplaceTests : FileTests
     }
 
     [Theory]
-    [InlineData(FilePipeBackend.Auto)]
-    [InlineData(FilePipeBackend.Portable)]
+    [InlineData(FilePipeBackend.Auto), InlineData(FilePipeBackend.Portable)]
     public async Task Handle_OfAnUnfinishedFile_ReadsBackWhatWasWritten(FilePipeBackend backend)
     {
         string path = _folder.File("f");
@@ -236,8 +231,7 @@ public sealed class ReplaceTests : FileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Durable)]
     public void Create_FolderOrNoFolderOrLongName_SaysSo(FlushGuarantee guarantee)
     {
         FilePipeWriterOptions options = new() { Replace = true, FlushGuarantee = guarantee };
@@ -320,10 +314,7 @@ public sealed class ReplaceTests : FileTests
     }
 
     [Theory]
-    [InlineData("first")]
-    [InlineData("missing/made")]
-    [InlineData("made/")]
-    [InlineData("missing/..")]
+    [InlineData("first"), InlineData("missing/made"), InlineData("made/"), InlineData("missing/..")]
     public void Create_LinkThatCannotLeadAnywhere_ThrowsAndMakesNothing(string target)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Needs symbolic links.");
@@ -615,8 +606,7 @@ public sealed class ReplaceTests : FileTests
 
     /// <summary>As a reader of the writer's handle does that was not told to leave it open.</summary>
     [Theory]
-    [InlineData(FileMode.Create)]
-    [InlineData(FileMode.CreateNew)]
+    [InlineData(FileMode.Create), InlineData(FileMode.CreateNew)]
     public async Task CompleteAsync_TheCallerHasClosedTheHandle_ThrowsAndNamesNoOtherFile(FileMode mode)
     {
         ChildProcess.SkipUnlessLinux();

@@ -1,7 +1,4 @@
 using System.Security.Cryptography;
-using FsCheck;
-using FsCheck.Fluent;
-using Pipelines.File.Testing;
 
 namespace FilePipelines.Tests;
 
@@ -306,8 +303,7 @@ public sealed class TapTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task TappedWriter_EveryWayToWrite_HashesWhatIsWritten(bool toFile)
     {
         byte[] content = Pattern.Bytes(Length);

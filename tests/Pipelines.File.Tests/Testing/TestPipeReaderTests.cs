@@ -1,8 +1,3 @@
-using System.Buffers;
-using System.IO.Pipelines;
-using FilePipelines.Child;
-using Pipelines.File.Testing;
-
 namespace FilePipelines.Tests;
 
 /// <summary>The reader for tests of parsers: bytes come as badly as it says.</summary>
@@ -70,9 +65,7 @@ public sealed class TestPipeReaderTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(5)]
-    [InlineData(10)]
+    [InlineData(0), InlineData(5), InlineData(10)]
     public async Task ReadAsync_FailsAt_BringsWhatIsBeforeAndThrowsFromThenOn(int offset)
     {
         TestPipeReader reader = new(Pattern.Bytes(10)) { PieceSize = 4, FailsAt = offset, Error = new TimeoutException("asked for") };

@@ -1,10 +1,4 @@
-using System.Buffers;
-using System.Globalization;
-using System.IO.Pipelines;
 using System.Net;
-using System.Runtime.InteropServices;
-using System.Text;
-using Pipelines.File;
 
 namespace FilePipelines.Tests;
 

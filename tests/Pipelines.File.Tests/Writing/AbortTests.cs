@@ -9,12 +9,7 @@ public sealed class AbortTests : FileTests
     public AbortTests() => ChildProcess.SkipUnlessLinux();
 
     [Theory]
-    [InlineData(0, 1)]
-    [InlineData(1, 2)]
-    [InlineData(2, 3)]
-    [InlineData(3, 4)]
-    [InlineData(4, 5)]
-    [InlineData(0, 4)]
+    [InlineData(0, 1), InlineData(1, 2), InlineData(2, 3), InlineData(3, 4), InlineData(4, 5), InlineData(0, 4)]
     public async Task Abort_WhileTheseCompletionsWaitForAStalledFifo_EndsThemAsCanceled(int from, int to)
     {
         CheckedPool pool = new();
@@ -115,8 +110,7 @@ public sealed class AbortTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Abort_WhileTheSystemHasAWrite_EndsTheFlushAtOnceAndReleasesWhenTheSystemIsDone(bool isSync)
     {
         CheckedPool pool = new();

@@ -1,4 +1,3 @@
-using System.Text;
 using Pipelines.File.Writing;
 
 namespace FilePipelines.Tests;
@@ -33,9 +32,7 @@ public sealed class AppendTests : FileTests
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(5000)]
-    [InlineData(100_000)]
+    [InlineData(1), InlineData(5000), InlineData(100_000)]
     public async Task FlushAsync_AppendersAtOnce_KeepEveryFlushWhole(int segmentSize)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Wine looks for the end and writes there in two steps.");
@@ -117,8 +114,7 @@ public sealed class AppendTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Create_Append_BeginsAtTheEnd(bool isByHandle)
     {
         string path = _folder.File("f", Pattern.Bytes(100));
@@ -185,9 +181,7 @@ public sealed class AppendTests : FileTests
 
     /// <summary>A serializer that asks for much and takes little leaves each of its pieces in memory of its own.</summary>
     [Theory]
-    [InlineData(300, 1)]
-    [InlineData(256, 256)]
-    [InlineData(255, 257)]
+    [InlineData(300, 1), InlineData(256, 256), InlineData(255, 257)]
     public async Task FlushAsync_OfManyPiecesThatHaveAskedForMuch_IsOneWrite(int pieces, int length)
     {
         ChildProcess.SkipUnlessLinux();

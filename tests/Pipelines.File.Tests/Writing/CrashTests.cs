@@ -1,5 +1,4 @@
 using System.Buffers.Binary;
-using System.Globalization;
 
 namespace FilePipelines.Tests;
 
@@ -47,8 +46,7 @@ public sealed class CrashTests : FileTests
     }
 
     [Theory]
-    [InlineData(0)]
-    [InlineData(95)]
+    [InlineData(0), InlineData(95)]
     public async Task Replace_EveryMoment_TheFileIsTheOldOrTheNew(int namelessError)
     {
         RecordedCalls calls = new() { NamelessError = namelessError };

@@ -1,5 +1,3 @@
-using System.Diagnostics;
-using Pipelines.File.Threading;
 using Pipelines.File.Writing;
 
 namespace FilePipelines.Tests;
@@ -138,9 +136,7 @@ public sealed class FastWritesTests : FileTests
 
     /// <summary>Such a write may wait for the device, or for a server: on a thread of the application it would hold that.</summary>
     [Theory]
-    [InlineData("O_SYNC")]
-    [InlineData("DropBehind")]
-    [InlineData("not local")]
+    [InlineData("O_SYNC"), InlineData("DropBehind"), InlineData("not local")]
     public async Task FlushAsync_WriteThatMayWait_IsMadeByAThreadOfTheLibrary(string what)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");

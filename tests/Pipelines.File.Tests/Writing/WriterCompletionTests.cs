@@ -23,8 +23,7 @@ public sealed class WriterCompletionTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Complete_WritesWhatWasNotFlushedAndClosesTheFile(bool isAsync)
     {
         string path = _folder.File("f");
@@ -95,9 +94,7 @@ public sealed class WriterCompletionTests : FileTests
 
     /// <summary>All bytes are in the file by then: nothing is left to be told, but somebody waits for the end.</summary>
     [Theory]
-    [InlineData(true, FileCaching.Keep)]
-    [InlineData(false, FileCaching.Keep)]
-    [InlineData(false, FileCaching.DropBehind)]
+    [InlineData(true, FileCaching.Keep), InlineData(false, FileCaching.Keep), InlineData(false, FileCaching.DropBehind)]
     public async Task Complete_OfAHandleThatTheCallerHasClosed_Ends(bool isAsync, FileCaching caching)
     {
         SafeFileHandle handle = File.OpenHandle(_folder.File("f"), FileMode.Create, FileAccess.Write);
@@ -155,9 +152,7 @@ public sealed class WriterCompletionTests : FileTests
     }
 
     [Theory]
-    [InlineData(10)]
-    [InlineData(100_000)]
-    [InlineData(300_000)]
+    [InlineData(10), InlineData(100_000), InlineData(300_000)]
     public async Task Create_Preallocated_EndsAsLongAsWhatWasWritten(int written)
     {
         string path = _folder.File("f");
@@ -167,10 +162,7 @@ public sealed class WriterCompletionTests : FileTests
     }
 
     [Theory]
-    [InlineData(5_000_000, 0)]
-    [InlineData(20_000_000, 0)]
-    [InlineData(5_000_000, 1000)]
-    [InlineData(0, 1000)]
+    [InlineData(5_000_000, 0), InlineData(20_000_000, 0), InlineData(5_000_000, 1000), InlineData(0, 1000)]
     public async Task Create_PreallocatedWithAnOffset_KeepsNeitherLengthNorSpaceThatNothingWasWrittenTo(long offset, int written)
     {
         ChildProcess.SkipUnlessLinux("stat");
@@ -212,9 +204,7 @@ public sealed class WriterCompletionTests : FileTests
 
     /// <summary>As with .NET's writers, for which nothing is left then: their flushes return.</summary>
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Written)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Written), InlineData(FlushGuarantee.Durable)]
     public async Task StreamWriterDispose_AfterCompleteAsync_Returns(FlushGuarantee guarantee)
     {
         string path = _folder.File("f");
@@ -280,10 +270,7 @@ public sealed class WriterCompletionTests : FileTests
 
     /// <summary>Advancing over nothing ends the use, too.</summary>
     [Theory]
-    [InlineData(true, false)]
-    [InlineData(false, false)]
-    [InlineData(true, true)]
-    [InlineData(false, true)]
+    [InlineData(true, false), InlineData(false, false), InlineData(true, true), InlineData(false, true)]
     public async Task Complete_WithMemoryThatWasNotAdvancedOver_GivesItBackToTheCallersPool(bool isAsync, bool advancesOverNothing)
     {
         CheckedPool pool = new();
@@ -301,8 +288,7 @@ public sealed class WriterCompletionTests : FileTests
 
     /// <summary>A pool that has no such large memory is helped out by the library's own, which serves all readers and writers.</summary>
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Complete_WhileTheCallerHasMoreMemoryThanItsPoolGives_ItIsNoOtherWriters(bool isAsync)
     {
         // A size that no other test uses.
@@ -332,8 +318,7 @@ public sealed class WriterCompletionTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Create_UnixCreateMode_IsThatOfANewFile(bool replaces)
     {
         Assert.SkipWhen(OperatingSystem.IsWindows(), "Unix permissions.");

@@ -72,8 +72,7 @@ public sealed class WriterFailureTests : FileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Written)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Written)]
     public async Task Write_ShortAndInterrupted_IsContinued(FlushGuarantee guarantee)
     {
         ScriptedCalls calls = new() { OnWrite = call => call % 3 == 0 ? -Libc.EINTR : 1 + (call % 7) };
@@ -162,8 +161,7 @@ public sealed class WriterFailureTests : FileTests
 
     /// <summary>fdatasync(2) has answered 0, but the file system's journal had ended before it could hold the bytes.</summary>
     [Theory]
-    [InlineData(Libc.EROFS)]
-    [InlineData(Libc.EIO)]
+    [InlineData(Libc.EROFS), InlineData(Libc.EIO)]
     public async Task Sync_SucceedsOnAFileSystemThatHasFailed_IsThrownByTheFlushAndByComplete(int error)
     {
         string path = _folder.File("f");
@@ -227,8 +225,7 @@ public sealed class WriterFailureTests : FileTests
     }
 
     [Theory]
-    [InlineData(true)]
-    [InlineData(false)]
+    [InlineData(true), InlineData(false)]
     public async Task Write_HandleIsClosedUnderneath_ThrowsAndCompleteEnds(bool isFifo)
     {
         using Fifo fifo = Fifo.Create(_folder);
@@ -301,8 +298,7 @@ public sealed class WriterFailureTests : FileTests
     }
 
     [Theory]
-    [InlineData("WriteBehind")]
-    [InlineData("Written")]
+    [InlineData("WriteBehind"), InlineData("Written")]
     public async Task Write_PastTheFileSizeLimit_FileHoldsAnUnbrokenPrefix(string guarantee)
     {
         ChildProcess.SkipUnlessLinux("sh");

@@ -9,9 +9,7 @@ public sealed class WriterLongWriteTests : FileTests
     public WriterLongWriteTests() => Assert.SkipWhen(OperatingSystem.IsWindows(), "It scripts the Unix system calls.");
 
     [Theory]
-    [InlineData("token")]
-    [InlineData("CancelPendingFlush")]
-    [InlineData("Abort")]
+    [InlineData("token"), InlineData("CancelPendingFlush"), InlineData("Abort")]
     public async Task WriteAsync_CanceledBetweenTwoPieces_EndsAtOnceAndKeepsWhatWasCopied(string how)
     {
         using Gate gate = new();
@@ -49,8 +47,7 @@ public sealed class WriterLongWriteTests : FileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Durable)]
     public async Task Complete_BetweenTwoPieces_ThrowsAndTheWriteGoesOn(FlushGuarantee guarantee)
     {
         using Gate gate = new();
@@ -68,9 +65,7 @@ public sealed class WriterLongWriteTests : FileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Written)]
-    [InlineData(FlushGuarantee.Durable)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Written), InlineData(FlushGuarantee.Durable)]
     public async Task WriteAsync_OfSeveralPieces_HoldsItsGuaranteeWhenItCompletes(FlushGuarantee guarantee)
     {
         ScriptedCalls calls = new();
@@ -133,8 +128,7 @@ public sealed class WriterLongWriteTests : FileTests
     }
 
     [Theory]
-    [InlineData(FileMode.Append, 300)]
-    [InlineData(FileMode.Create, 300)]
+    [InlineData(FileMode.Append, 300), InlineData(FileMode.Create, 300)]
     public async Task WriteAsync_BetweenSmallOnes_KeepsTheOrder(FileMode mode, int small)
     {
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Mode = mode, MinimumBufferSize = 100 });

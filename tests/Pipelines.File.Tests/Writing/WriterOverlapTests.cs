@@ -1,5 +1,3 @@
-using System.Text;
-
 namespace FilePipelines.Tests;
 
 /// <summary>A writer that two threads use at once, or that is told of bytes that it has not given.</summary>
@@ -116,8 +114,7 @@ public sealed class WriterOverlapTests : FileTests
     }
 
     [Theory]
-    [InlineData(FlushGuarantee.WriteBehind)]
-    [InlineData(FlushGuarantee.Written)]
+    [InlineData(FlushGuarantee.WriteBehind), InlineData(FlushGuarantee.Written)]
     public async Task WriteAsync_PoolCompletesTheWriterWhileItCopies_IsRefusedAndTheWriteGoesOn(FlushGuarantee guarantee)
     {
         using CheckedPool pool = new();

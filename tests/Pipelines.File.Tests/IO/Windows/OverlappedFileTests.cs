@@ -1,5 +1,4 @@
 using System.IO.Pipes;
-using System.Runtime.Versioning;
 using Pipelines.File.Reading;
 using Pipelines.File.Writing;
 
@@ -46,8 +45,7 @@ public sealed class OverlappedFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(Kernel32.ERROR_LOCK_VIOLATION, 1)]
-    [InlineData(Kernel32.ERROR_SHARING_VIOLATION, 2)]
+    [InlineData(Kernel32.ERROR_LOCK_VIOLATION, 1), InlineData(Kernel32.ERROR_SHARING_VIOLATION, 2)]
     public async Task ReadAsync_CallFails_ThrowsTheErrorWithThePathAgainAndAgain(int error, int failing)
     {
         string path = _folder.File("f", Pattern.Bytes(400_000));
@@ -72,8 +70,7 @@ public sealed class OverlappedFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(1)]
-    [InlineData(3)]
+    [InlineData(1), InlineData(3)]
     public async Task WriteAsync_DiskIsFull_FileHoldsAnUnbrokenPrefix(int failing)
     {
         string path = _folder.File("f");
@@ -125,8 +122,7 @@ public sealed class OverlappedFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(Kernel32.ERROR_OPERATION_ABORTED)]
-    [InlineData(Kernel32.ERROR_MORE_DATA)]
+    [InlineData(Kernel32.ERROR_OPERATION_ABORTED), InlineData(Kernel32.ERROR_MORE_DATA)]
     public async Task ReadAsync_EndsWithAnErrorAndBytes_GivesTheBytesOnce(int error)
     {
         ScriptedWindowsCalls calls = new() { ReadError = read => read == 1 ? error : Kernel32.ERROR_HANDLE_EOF, MovedBeforeError = 7 };
@@ -154,8 +150,7 @@ public sealed class OverlappedFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(Kernel32.ERROR_BROKEN_PIPE)]
-    [InlineData(Kernel32.ERROR_PIPE_NOT_CONNECTED)]
+    [InlineData(Kernel32.ERROR_BROKEN_PIPE), InlineData(Kernel32.ERROR_PIPE_NOT_CONNECTED)]
     public async Task ReadAsync_OtherSideIsGone_Ends(int error)
     {
         ScriptedWindowsCalls calls = new() { ReadError = _ => error };
@@ -221,8 +216,7 @@ public sealed class OverlappedFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task CompleteAsync_AfterItsReadsOrWrites_HasClosedTheEvent(bool isWriter)
     {
         string path = _folder.File("f", Pattern.Bytes(1000));
@@ -266,8 +260,7 @@ public sealed class OverlappedFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Abort_WriteToAFileThatStalls_IsGivenUp(bool isCompleting)
     {
         string path = _folder.File("f");
@@ -295,9 +288,7 @@ public sealed class OverlappedFileTests : FileTests
     }
 
     [Theory]
-    [InlineData(CallFinish.Real)]
-    [InlineData(CallFinish.AtOnce)]
-    [InlineData(CallFinish.CompletionFirst)]
+    [InlineData(CallFinish.Real), InlineData(CallFinish.AtOnce), InlineData(CallFinish.CompletionFirst)]
     public async Task Complete_OfAFile_WritesOnTheThreadThatWaits(CallFinish how)
     {
         await Task.Yield();

@@ -1,4 +1,3 @@
-using System.Runtime.Versioning;
 using Pipelines.File.Reading;
 
 namespace FilePipelines.Tests;
@@ -60,8 +59,7 @@ public sealed class OverlappedRaceTests : FileTests
 
     /// <summary>Every way to finish, in random order, while another thread cancels: the hammer.</summary>
     [Theory]
-    [InlineData(1, 0)]
-    [InlineData(3, 400_000)]
+    [InlineData(1, 0), InlineData(3, 400_000)]
     public async Task ReadAsync_RandomFinishesAndCancellations_GivesEveryByteOnce(int seed, long readAhead)
     {
         int length = Rounds.Of(4_000_000, 20_000_000);

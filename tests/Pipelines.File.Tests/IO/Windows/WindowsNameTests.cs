@@ -1,5 +1,3 @@
-using System.Runtime.Versioning;
-
 namespace FilePipelines.Tests;
 
 /// <summary>On Windows: how a file that was written beside its name gets it, and which calls put bytes and names on the device.</summary>
@@ -9,9 +7,7 @@ public sealed class WindowsNameTests : FileTests
     public WindowsNameTests() => Assert.SkipUnless(OperatingSystem.IsWindows(), "It scripts the calls of Windows; .ci/wine runs it.");
 
     [Theory]
-    [InlineData(Kernel32.ERROR_INVALID_PARAMETER)]
-    [InlineData(Kernel32.ERROR_NOT_SUPPORTED)]
-    [InlineData(Kernel32.ERROR_INVALID_FUNCTION)]
+    [InlineData(Kernel32.ERROR_INVALID_PARAMETER), InlineData(Kernel32.ERROR_NOT_SUPPORTED), InlineData(Kernel32.ERROR_INVALID_FUNCTION)]
     public async Task Replace_RenameByHandleIsNotKnown_MovesByName(int error)
     {
         ScriptedWindowsCalls calls = new() { RenameError = _ => error };
@@ -60,8 +56,7 @@ public sealed class WindowsNameTests : FileTests
     }
 
     [Theory]
-    [InlineData(false)]
-    [InlineData(true)]
+    [InlineData(false), InlineData(true)]
     public async Task Replace_Durable_SyncsTheBytesThenTheNameThenTheFolder(bool refusesFolders)
     {
         ScriptedWindowsCalls calls = new() { RenameError = _ => Kernel32.ERROR_INVALID_PARAMETER, RefusesFolders = refusesFolders };
