@@ -64,7 +64,8 @@ public sealed class WriteUtf8Tests
 
     [Fact]
     public void WriteUtf8_Utf8Hole_IsCopiedAndAlignedByCharacters()
-        => Assert.Equal("[üü] [  üü] [üü  ]", Encoding.UTF8.GetString(Bytes(w => w.WriteUtf8($"[{"üü"u8}] [{"üü"u8,4}] [{"üü"u8,-4}]"))));
+        => Assert.Equal("[üü] [  üü] [üü  ]",
+            Encoding.UTF8.GetString(Bytes(w => w.WriteUtf8($"[{"üü"u8}] [{"üü"u8,4}] [{"üü"u8,-4}]"))));
 
     [Fact]
     public void WriteUtf8_LongHole_AsksForMoreMemory()
