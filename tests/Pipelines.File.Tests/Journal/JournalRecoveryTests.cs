@@ -155,6 +155,36 @@ public sealed class JournalRecoveryTests : InAJournal
         Assert.Contains("another journal", e.Message, StringComparison.Ordinal);
     }
 
+    /// <summary>As when a backup is put back in part: each of its records is whole, but the next segment went on from others.</summary>
+    [Fact]
+    public async Task VerifyAsync_SegmentOfACopyThatWentOnOtherwise_Throws()
+    {
+        string copy = Directory.CreateDirectory(_temp.File("copy")).FullName;
+        await Journaled.MakeAsync(_folder, 5);
+        string segment = Assert.Single(Journaled.Segments(_folder));
+        string other = Path.Combine(copy, Path.GetFileName(segment));
+        File.Copy(segment, other);
+        await BeginTheNextAsync(_folder, 1);
+        await BeginTheNextAsync(copy, 2);
+        Assert.Equal(Journaled.Segments(_folder).Select(Path.GetFileName), Journaled.Segments(copy).Select(Path.GetFileName));
+        await Journal.VerifyAsync(copy, cancellationToken: _stop);
+        File.Copy(other, segment, overwrite: true);
+        InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
+            async () => await Journal.VerifyAsync(_folder, cancellationToken: _stop));
+        Assert.Equal(segment, e.Path);
+        Assert.Contains("the next segment was begun after it", e.Message, StringComparison.Ordinal);
+
+        async Task BeginTheNextAsync(string folder, byte content)
+        {
+            byte[] record = [.. Enumerable.Repeat(content, 1000)];
+            await using Journal journal = await Journal.OpenAsync(folder, s_small, _stop);
+            for (int i = 0; i < 20; i++)
+            {
+                await journal.AppendAsync(record, _stop);
+            }
+        }
+    }
+
     [Fact]
     public async Task OpenAsync_AnotherFile_Throws()
     {

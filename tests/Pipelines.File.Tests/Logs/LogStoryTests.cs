@@ -58,6 +58,7 @@ public sealed class LogStoryTests
     [InlineData("unix; write 1-4; follow; read 1 2; keep; stop; tick; mv log log.2; reopen; write 5-8; mv log log.1; age log.1 1; reopen; "
         + "write 9-12; follow; read 3-12; quiet")]
     [InlineData("put log 1-100; follow; read 1 2; keep; stop; put log 501-600; follow; gap 501")]
+    [InlineData("put log 1-100; follow; read 1 2; keep; stop; put log 501-600; mv log log.1; put log 7; follow; gap 501")]
     public Task Checkpoint(string story) => LogStory.RunAsync(story);
 
     [Fact]

@@ -47,13 +47,9 @@ internal class CheckedPool(int maxBufferSize = int.MaxValue) : MemoryPool<byte>
     /// <summary>Pieces that may be out at a time: where there are as many, <see cref="Rent"/> throws.</summary>
     public int Limit { get; set; } = int.MaxValue;
 
-    /// <summary>What happens before memory is rented.</summary>
-    public Action? BeforeRent { get; init; }
-
     public override IMemoryOwner<byte> Rent(int minBufferSize = -1)
     {
         Call(Part.Rent);
-        BeforeRent?.Invoke();
         if (Rented >= Limit)
         {
             throw new InvalidOperationException("The pool is empty.");

@@ -240,7 +240,7 @@ public sealed class AppendTests : FileTests
         using Gate gate = new();
         ScriptedCalls calls = new() { OnWrite = gate.Hold };
         FilePipeWriter? flushed = null;
-        CheckedPool pool = new() { BeforeRent = () => _ = flushed?.FlushAsync(_stop).AsTask() };
+        HostilePool pool = new() { OnCall = part => _ = part == CheckedPool.Part.Rent ? flushed?.FlushAsync(_stop).AsTask() : null };
         string path = _folder.File("f");
         FilePipeWriter writer = Append(calls, path, new() { Pool = pool });
         Fill(writer, 0, 1, 100);

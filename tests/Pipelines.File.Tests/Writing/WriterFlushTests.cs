@@ -113,6 +113,17 @@ public sealed class WriterFlushTests : FileTests
     }
 
     [Fact]
+    public async Task CancelPendingFlush_WithNothingPending_CancelsTheNextFlushOnly()
+    {
+        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        writer.CancelPendingFlush();
+        Assert.True((await writer.WriteAsync(Pattern.Bytes(100), _stop)).IsCanceled);
+        Assert.False((await writer.WriteAsync(Pattern.Bytes(100, 100), _stop)).IsCanceled);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(200), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    [Fact]
     public async Task CompleteAsync_DurableAfterACanceledFlush_SyncsWhatThatFlushed()
     {
         using Gate gate = new();
