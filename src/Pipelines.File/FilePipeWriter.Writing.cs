@@ -31,7 +31,7 @@ public sealed partial class FilePipeWriter
 
         try
         {
-            return CopyAsync(source.Span, _options.OfFlush, cancellationToken);
+            return CopyAsync(source, _options.OfFlush, cancellationToken);
         }
         finally
         {
@@ -86,7 +86,7 @@ public sealed partial class FilePipeWriter
         {
             for (; source.Length > MaxUnpacedWrite; source = source[MaxUnpacedWrite..])
             {
-                FlushResult result = await CopyAsync(source.Span[..MaxUnpacedWrite], FlushGuarantee.WriteBehind, cancellationToken)
+                FlushResult result = await CopyAsync(source[..MaxUnpacedWrite], FlushGuarantee.WriteBehind, cancellationToken)
                     .ConfigureAwait(false);
                 if (result.IsCanceled)
                 {
@@ -94,7 +94,7 @@ public sealed partial class FilePipeWriter
                 }
             }
 
-            last = CopyAsync(source.Span, _options.OfFlush, cancellationToken);
+            last = CopyAsync(source, _options.OfFlush, cancellationToken);
         }
         finally
         {
@@ -104,9 +104,17 @@ public sealed partial class FilePipeWriter
         return await last.ConfigureAwait(false);
     }
 
-    private ValueTask<FlushResult> CopyAsync(ReadOnlySpan<byte> source, FlushGuarantee guarantee, CancellationToken cancellationToken)
+    /// <summary>Copies and flushes, or writes the bytes from where they are.</summary>
+    private ValueTask<FlushResult> CopyAsync(ReadOnlyMemory<byte> source, FlushGuarantee guarantee, CancellationToken cancellationToken)
     {
-        for (ReadOnlySpan<byte> left = source; left.Length > 0;)
+        int written = 0;
+        if (guarantee == FlushGuarantee.Written && !_cancelRequested && !cancellationToken.IsCancellationRequested
+            && _loop.TryWriteHere(source, out written) && (written == source.Length || !_loop.GoesOn))
+        {
+            return EndedHere(written == source.Length);
+        }
+
+        for (ReadOnlySpan<byte> left = source.Span[written..]; left.Length > 0;)
         {
             Span<byte> room = GetRoom(0).Span;
             int length = Math.Min(room.Length, left.Length);

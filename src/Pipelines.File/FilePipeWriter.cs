@@ -214,6 +214,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         bool wakes = false;
         bool isInline = false;
         bool isHere = false;
+        long now = 0;
         lock (_loop)
         {
             if (IsCompleted)
@@ -236,12 +237,12 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                 if (!isCanceled && !cancellationToken.IsCancellationRequested && !target.IsReached(_queue.Written, _loop.Synced))
                 {
                     isInline = target == new FlushTarget(_queue.Flushed, Synced: false) && _flushes.Count == 0
-                        && _loop.MayWriteHereLocked();
+                        && _loop.MayWriteHereLocked(out now);
                     pending = isInline ? null : _flushes.Add(target, cancellationToken);
                 }
 
-                isHere = isInline || (_options.WritesHere && _loop.MayWriteHereLocked());
-                wakes = _loop.TryWakeLocked();
+                isHere = isInline || (_options.WritesHere && _loop.MayWriteHereLocked(out now));
+                wakes = _loop.TryWakeLocked(now);
             }
         }
 
@@ -249,14 +250,7 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         _loop.WakeIf(wakes, isHere ? CallerMakes.Writes : CallerMakes.Nothing);
         if (isInline)
         {
-            lock (_loop)
-            {
-                // Such a write ends by itself, so this thread has written all, unless a failure or Abort came between.
-                Debug.Assert(_queue.Written == _queue.Flushed || _loop.Error is not null || _loop.IsAborted);
-                error = _loop.Error ?? (_queue.Written == _queue.Flushed ? null : WriteLoop.AbortedException());
-            }
-
-            return Ended(error, isCanceled: false, default);
+            return EndedHere(_queue.Written == _queue.Flushed);
         }
 
         if (pending is not null)
@@ -284,6 +278,16 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         }
 
         return Ended(_loop.Error, isCanceled: false, cancellationToken);
+    }
+
+    /// <summary>
+    /// The result of a flush that this thread has written itself: all, unless a failure or Abort came between. Needs no lock: what it reads
+    /// is of this thread, or as new as a lock would make it.
+    /// </summary>
+    private ValueTask<FlushResult> EndedHere(bool isAllWritten)
+    {
+        Debug.Assert(isAllWritten || _loop.Error is not null || _loop.IsAborted);
+        return Ended(_loop.Error ?? (isAllWritten ? null : WriteLoop.AbortedException()), isCanceled: false, default);
     }
 
     /// <summary>The result of a call that does not have to wait.</summary>

@@ -48,7 +48,7 @@ internal sealed class WriterOrder : Order
     private int _cancellations;
 
     internal WriterOrder(WriterSituation situation, bool hasCallersPool, WriterCall first, WriterCall second, Choices choices)
-        : base(choices, hasCallersPool, MaxEventsOf(situation, first, second), canSeek: situation == WriterSituation.UnflushedAndFast)
+        : base(choices, hasCallersPool, MaxEventsOf(situation, first, second), canSeek: situation >= WriterSituation.UnflushedAndFast)
     {
         _situation = situation;
         _first = first;
@@ -359,7 +359,7 @@ internal sealed class WriterOrder : Order
             _mostDue = target;
         }
 
-        int advanced = _advanced;
+        int flushed = _flushed;
         _writing = copied;
         _calls.Add(wait);
         try
@@ -377,8 +377,9 @@ internal sealed class WriterOrder : Order
         }
         catch (Exception e) when (e == PoolError)
         {
-            // What it had copied before is in the writer.
-            _advanced = advanced + (int)(_writer.UnflushedBytes - (advanced - _flushed));
+            // What it had copied before is in the writer, or what it had written from where it was.
+            _flushed = Math.Max(flushed, _taken);
+            _advanced = _flushed + (int)_writer.UnflushedBytes;
         }
 
         _writing = isOverlapping ? earlier.Writing : 0;

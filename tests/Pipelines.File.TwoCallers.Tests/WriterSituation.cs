@@ -26,4 +26,7 @@ public enum WriterSituation
 
     /// <summary>Bytes were advanced over and not flushed. The thread of a flush writes them itself.</summary>
     UnflushedAndFast,
+
+    /// <summary>The thread of a call writes the caller's bytes itself, from where they are.</summary>
+    NothingWrittenAndFast,
 }

@@ -54,7 +54,8 @@ internal sealed partial class WriteLoop
         Closed,
     }
 
-    private bool GoesOn => Error is null && !IsAborted;
+    /// <summary>Whether nothing has failed, and the writer was not aborted. A racy hint, readable without the lock.</summary>
+    internal bool GoesOn => Error is null && !IsAborted;
 
     private bool IsAllWritten => queue.Written == queue.Flushed;
 
@@ -85,7 +86,42 @@ internal sealed partial class WriteLoop
     /// <summary>
     /// Whether the loop sleeps and a step is due. If so, that step has begun, and the caller has to wake the loop without the lock.
     /// </summary>
-    internal bool TryWakeLocked() => _step == Step.Sleep && TryBeginLocked();
+    /// <param name="now">What <see cref="MayWriteHereLocked"/> has just said, if it was asked.</param>
+    internal bool TryWakeLocked(long now = 0) => _step == Step.Sleep && TryBeginLocked(now);
+
+    /// <summary>
+    /// Writes bytes of the caller's from where they are, without a copy, if nothing else is to be written and this thread may do it. It is
+    /// the thread of the writer's caller, within a call. Returns <see langword="false"/> if nothing was done.
+    /// </summary>
+    /// <param name="bytes">The bytes.</param>
+    /// <param name="written">How many of them are written: all, if neither the system takes fewer nor fails.</param>
+    internal unsafe bool TryWriteHere(ReadOnlyMemory<byte> bytes, out int written)
+    {
+        fixed (byte* address = bytes.Span)
+        {
+            long before;
+            lock (this)
+            {
+                before = written = 0;
+                if (bytes.IsEmpty || IsCompleted || !GoesOn || !queue.IsEmpty || flushes.Count > 0
+                    || !MayWriteHereLocked(out long now, bytes.Length))
+                {
+                    return false;
+                }
+
+                before = _writtenBefore = queue.Written;
+                _step = Step.Write;
+                _request.Begin(FileRequestKind.Write, file.Offset + before);
+                _request.Add(bytes, (nint)address);
+                _stepBegan = writes.Begin(file.Volume, now);
+            }
+
+            // Such a write ends by itself, so the memory is not used any more when this returns.
+            GoOn(CallerMakes.Writes);
+            written = (int)(queue.Written - before);
+            return true;
+        }
+    }
 
     /// <summary>Wakes the loop, if that is due: it runs on this thread up to its first call that is not to be made here.</summary>
     internal void WakeIf(bool isDue, CallerMakes makes = CallerMakes.Nothing)
@@ -174,7 +210,7 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>Sets the request up for the next step. Returns whether there is one: if not, the next thread may wake the loop.</summary>
-    private bool TryBeginLocked()
+    private bool TryBeginLocked(long now = 0)
     {
         Debug.Assert(Monitor.IsEntered(this));
         _step = NextStepLocked;
@@ -202,7 +238,7 @@ internal sealed partial class WriteLoop
                 break;
         }
 
-        _stepBegan = _step is Step.Write or Step.Sync ? writes.Begin(file.Volume) : 0;
+        _stepBegan = _step is Step.Write or Step.Sync ? writes.Begin(file.Volume, now) : 0;
         return _step != Step.Sleep;
     }
 
@@ -226,6 +262,10 @@ internal sealed partial class WriteLoop
             bool isWell = Error is null;
             flushes.TakeReached(isWell ? queue.Written : long.MaxValue, isWell ? Synced : long.MaxValue, _reached);
             freed = isWell ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
+            if (freed is null && _reached.Count == 0 && WaitingThreads.Current is null)
+            {
+                return TryBeginLocked();
+            }
         }
 
         _ = SegmentPool.Shared.Return(freed);

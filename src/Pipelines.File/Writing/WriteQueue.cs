@@ -94,6 +94,9 @@ internal sealed class WriteQueue
         private set => Volatile.Write(ref _advanced, value);
     }
 
+    /// <summary>Whether there is nothing that is not written, flushed or not.</summary>
+    internal bool IsEmpty => Advanced == Written;
+
     internal void Complete() => Volatile.Write(ref _isCompleted, true);
 
     /// <summary>
@@ -214,9 +217,18 @@ internal sealed class WriteQueue
         }
     }
 
-    /// <summary>Records that the system has taken that many more bytes.</summary>
+    /// <summary>
+    /// Records that the system has taken that many more bytes. If everything was written before, they were the caller's own, whose call
+    /// this is: then they count as handed over.
+    /// </summary>
     internal void OnWrittenLocked(long bytes)
     {
+        if (Written == Flushed)
+        {
+            Flushed = Advanced = _advanced + bytes;
+            _tail?.SetRunningIndex(_tail.RunningIndex + bytes);
+        }
+
         Written += bytes;
         Debug.Assert(bytes > 0 && Written <= Flushed);
     }

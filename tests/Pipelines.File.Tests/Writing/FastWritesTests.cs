@@ -16,14 +16,14 @@ public sealed class FastWritesTests : FileTests
     [Fact]
     public void AreExpected_UntilTenMillisecondsAfterAFastWriteToThatFileSystem()
     {
-        Assert.False(_writes.AreExpected(Volume));
+        Assert.False(AreExpected(Volume));
         Write(Millisecond);
-        Assert.True(_writes.AreExpected(Volume));
-        Assert.False(_writes.AreExpected(Volume + 1));
+        Assert.True(AreExpected(Volume));
+        Assert.False(AreExpected(Volume + 1));
         _clock.Now += (10 * Millisecond) - 1;
-        Assert.True(_writes.AreExpected(Volume));
+        Assert.True(AreExpected(Volume));
         _clock.Now++;
-        Assert.False(_writes.AreExpected(Volume));
+        Assert.False(AreExpected(Volume));
     }
 
     [Theory]
@@ -35,7 +35,7 @@ public sealed class FastWritesTests : FileTests
     {
         Write(1);
         Write(microseconds, bytes);
-        Assert.Equal(isFast, _writes.AreExpected(Volume));
+        Assert.Equal(isFast, AreExpected(Volume));
     }
 
     /// <summary>A write that stalls has not ended, so nobody has measured it yet.</summary>
@@ -46,14 +46,14 @@ public sealed class FastWritesTests : FileTests
         long first = _writes.Begin(Volume);
         _clock.Now += Millisecond;
         long second = _writes.Begin(Volume);
-        Assert.True(_writes.AreExpected(Volume));
+        Assert.True(AreExpected(Volume));
         _clock.Now++;
         _writes.End(Volume, second, 1);
-        Assert.False(_writes.AreExpected(Volume));
+        Assert.False(AreExpected(Volume));
         _writes.End(Volume, first, 1);
-        Assert.False(_writes.AreExpected(Volume));
+        Assert.False(AreExpected(Volume));
         Write(1);
-        Assert.True(_writes.AreExpected(Volume));
+        Assert.True(AreExpected(Volume));
     }
 
     [Theory]
@@ -134,6 +134,55 @@ public sealed class FastWritesTests : FileTests
         Assert.Equal(3, new FileInfo(_folder.File("f")).Length);
     }
 
+    /// <summary>Where its thread may write, and nothing else is to be written, the bytes are not copied: the pool is not asked.</summary>
+    [Theory]
+    [InlineData(256 * 1024, false, false)]
+    [InlineData((256 * 1024) + 1, false, true)]
+    [InlineData(100, true, true)]
+    public async Task WriteAsync_OfTheCallersThread_NeedsNoMemory(int length, bool isUnflushed, bool isCopied)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        using CheckedPool pool = new();
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites() };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written, Pool = pool });
+        int start = isUnflushed ? 1 : 0;
+        if (isUnflushed)
+        {
+            writer.Put(1, 0);
+        }
+
+        await writer.WriteAsync(Pattern.Bytes(start + length).AsMemory(start), _stop);
+        bool isTaken = LocalFileSystems.TakeWrites(FileProperties.Of(writer.Handle, null));
+        Assert.Equal(isCopied || !isTaken, pool.Rented > 0);
+        Assert.Equal((start + length, 0), (writer.Position, writer.UnflushedBytes));
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(start + length), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    /// <summary>Bytes that were not copied move what comes after them, in memory that was there before.</summary>
+    [Theory]
+    [InlineData(int.MaxValue)]
+    [InlineData(3)]
+    public async Task WriteAsync_BesideBytesThatAreCopied_KeepsTheirOrder(int most)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites(), OnWrite = _ => most };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        byte[] bytes = Pattern.Bytes(10_000);
+        for (int i = 0; i < 1000; i++)
+        {
+            await writer.WriteAsync(bytes.AsMemory(i * 10, 7), _stop);
+            writer.Put(3, (i * 10) + 7);
+            if (i % 3 > 0)
+            {
+                await writer.FlushAsync(_stop);
+            }
+        }
+
+        await writer.CompleteAsync();
+        Assert.Equal(bytes, File.ReadAllBytes(_folder.File("f")));
+    }
+
     /// <summary>Such a write may wait for the device, or for a server: on a thread of the application it would hold that.</summary>
     [Theory]
     [InlineData("O_SYNC"), InlineData("DropBehind"), InlineData("not local")]
@@ -188,6 +237,13 @@ public sealed class FastWritesTests : FileTests
     }
 
     private static void Advance(FilePipeWriter writer, long position) => writer.Put(1, position);
+
+    private bool AreExpected(ulong volume)
+    {
+        bool areExpected = _writes.AreExpected(volume, out long now);
+        Assert.Equal(_clock.Now, now);
+        return areExpected;
+    }
 
     private void Write(int microseconds, int bytes = 1)
     {

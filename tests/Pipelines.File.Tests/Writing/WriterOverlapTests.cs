@@ -119,7 +119,7 @@ public sealed class WriterOverlapTests : FileTests
     {
         using CheckedPool pool = new();
         FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { Pool = pool, FlushGuarantee = guarantee });
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        writer.Put(10, 0);
         Exception? refused = null;
         pool.OnSpan = () =>
         {

@@ -28,13 +28,14 @@ internal unsafe partial class UnixCalls
         }
     }
 
-    /// <summary>pwritev(2), writev(2) or pwritev2(2), in the same way.</summary>
+    /// <summary>pwritev(2), writev(2) or pwritev2(2), in the same way; pwrite(2) for one buffer, which costs less.</summary>
     internal virtual long Write(SafeFileHandle file, Libc.IoVector* vectors, int count, long offset, int flags)
     {
         try
         {
             return Answer(flags != 0 ? LibcCalls.PWriteV2(file, vectors, count, offset, flags)
                 : offset < 0 ? LibcCalls.WriteV(file, vectors, count)
+                : count == 1 ? LibcCalls.PWrite(file, (byte*)vectors->Base, vectors->Length, offset)
                 : LibcCalls.PWriteV(file, vectors, count, offset));
         }
         catch (EntryPointNotFoundException) when (flags != 0)
