@@ -42,9 +42,10 @@ internal sealed class FastWrites(TimeProvider time)
         return volume != 0 && now < Volatile.Read(ref entry.TrustedUntil) && (begun == 0 || now - begun <= _millisecond);
     }
 
-    /// <summary>Called before each write and sync, by whatever thread. Returns the timestamp, for <see cref="End"/>.</summary>
-    /// <param name="volume">The number of the file system.</param>
-    /// <param name="now">What <see cref="AreExpected"/> has just said, if it was asked; else 0.</param>
+    /// <summary>
+    /// Called before each write and sync, by whatever thread, with what <see cref="AreExpected"/> has just said, if it was asked. Returns
+    /// the timestamp, for <see cref="End"/>.
+    /// </summary>
     internal long Begin(ulong volume, long now = 0)
     {
         now = now == 0 ? time.GetTimestamp() : now;

@@ -90,35 +90,32 @@ internal sealed partial class WriteLoop
     internal bool TryWakeLocked(long now = 0) => _step == Step.Sleep && TryBeginLocked(now);
 
     /// <summary>
-    /// Writes bytes of the caller's from where they are, without a copy, if nothing else is to be written and this thread may do it. It is
-    /// the thread of the writer's caller, within a call. Returns <see langword="false"/> if nothing was done.
+    /// Writes bytes of the caller's from where they are, without a copy, if nothing else is to be written and this thread, the caller's in
+    /// a call, may do it. Returns whether it has tried. Fewer are written if the system takes fewer, or fails.
     /// </summary>
-    /// <param name="bytes">The bytes.</param>
-    /// <param name="written">How many of them are written: all, if neither the system takes fewer nor fails.</param>
     internal unsafe bool TryWriteHere(ReadOnlyMemory<byte> bytes, out int written)
     {
+        written = 0;
         fixed (byte* address = bytes.Span)
         {
-            long before;
             lock (this)
             {
-                before = written = 0;
-                if (bytes.IsEmpty || IsCompleted || !GoesOn || !queue.IsEmpty || flushes.Count > 0
+                if (bytes.IsEmpty || IsCompleted || !GoesOn || queue.Advanced > queue.Written || flushes.Count > 0
                     || !MayWriteHereLocked(out long now, bytes.Length))
                 {
                     return false;
                 }
 
-                before = _writtenBefore = queue.Written;
                 _step = Step.Write;
-                _request.Begin(FileRequestKind.Write, file.Offset + before);
+                _writtenBefore = queue.Written;
+                _request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
                 _request.Add(bytes, (nint)address);
                 _stepBegan = writes.Begin(file.Volume, now);
             }
 
             // Such a write ends by itself, so the memory is not used any more when this returns.
             GoOn(CallerMakes.Writes);
-            written = (int)(queue.Written - before);
+            written = (int)(queue.Written - _writtenBefore);
             return true;
         }
     }

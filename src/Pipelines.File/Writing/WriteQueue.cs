@@ -94,9 +94,6 @@ internal sealed class WriteQueue
         private set => Volatile.Write(ref _advanced, value);
     }
 
-    /// <summary>Whether there is nothing that is not written, flushed or not.</summary>
-    internal bool IsEmpty => Advanced == Written;
-
     internal void Complete() => Volatile.Write(ref _isCompleted, true);
 
     /// <summary>

@@ -14,6 +14,9 @@ internal sealed class WriterFile
     // Whether closing the file deletes it.
     private readonly bool _isDeleted;
 
+    // Whether opening has made or emptied the file, so that it has no more than what is written.
+    private readonly bool _wasEmpty;
+
     // With Replace: gives the file its name at the end.
     private readonly ReplacementFile? _unfinished;
 
@@ -27,6 +30,7 @@ internal sealed class WriterFile
         Opened = file;
         Offset = offset;
         IsChanged = isOpenedByPath && options.Mode != FileMode.Open;
+        _wasEmpty = file.IsNew || (isOpenedByPath && options.Mode is FileMode.Create or FileMode.Truncate);
         _leaveOpen = leaveOpen;
         _isDeleted = (options.FileOptions & FileOptions.DeleteOnClose) != 0;
         WritesToMemory = OperatingSystem.IsLinux() && options.Caching == FileCaching.Keep
@@ -159,7 +163,7 @@ internal sealed class WriterFile
     internal bool MayWaitToClose(long written)
         => HasPreallocatedRest(written) || (Opened.CanSeek
             && (!WritesToMemory || IsUnfinished || _isDeleted || (written > OpenedFile.ShortFile && !_leaveOpen && !Opened.IsNew)
-                || (!_leaveOpen && Opened.IsClosedElsewhere(isShort: Opened.IsNew && written <= OpenedFile.ShortFile))));
+                || (!_leaveOpen && Opened.IsClosedElsewhere(isShort: _wasEmpty && written <= OpenedFile.ShortFile))));
 
     /// <summary>Whether preallocated length is left after the written bytes.</summary>
     internal bool HasPreallocatedRest(long written) => _preallocated > EndOf(written);

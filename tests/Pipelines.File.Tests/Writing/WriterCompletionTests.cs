@@ -92,6 +92,21 @@ public sealed class WriterCompletionTests : FileTests
         Assert.Equal(Pattern.Bytes((64 * 1024) + 1), File.ReadAllBytes(_folder.File("f")));
     }
 
+    /// <summary>A file that was emptied at opening frees no more than what was written, so nobody asks whether it was deleted.</summary>
+    [Fact]
+    public async Task CompleteAsync_OfAShortFileThatWasEmptied_ClosesItAtOnce()
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites() };
+        FilePipeWriter file = calls.Write(_folder.File("f"));
+        Assert.SkipUnless(LocalFileSystems.TakeWrites(FileProperties.Of(file.Handle, null)), "Closing a file may wait here.");
+        file.Put(1);
+        File.Delete(_folder.File("f"));
+        ValueTask end = file.CompleteAsync();
+        Assert.True(end.IsCompleted);
+        await end;
+    }
+
     /// <summary>All bytes are in the file by then: nothing is left to be told, but somebody waits for the end.</summary>
     [Theory]
     [InlineData(true, FileCaching.Keep), InlineData(false, FileCaching.Keep), InlineData(false, FileCaching.DropBehind)]
