@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Serves files by Kestrel without and with app.UseFilePipelines() and app.MapFiles(), and by nginx and caddy where they are installed: all up at once, measured in turns by wrk.
 #     bash benchmarks/serve.sh [ROUNDS [SECONDS [CASE...]]]           3 rounds of 2 s for each case and server by default
-#     bash benchmarks/serve.sh ceiling [ROUNDS [SECONDS [CASE...]]]   what Kestrel allows: the bytes out of memory, and other settings of its sockets
 #     bash benchmarks/serve.sh cache [ROUNDS [SECONDS [CASE...]]]     the output cache: entries in memory, in files (AddFileOutputCache), and in Redis where redis-server is installed
 #     bash benchmarks/serve.sh uploads [ROUNDS [MIB]]                 uploads of 256 MiB by curl: SaveBodyAsync, MapResumableUploads, Body.CopyToAsync(FileStream), and nginx's PUT where it is installed
 #     bash benchmarks/serve.sh entries [COUNT [FOLDER]]               start-up and memory of an output cache with a million entries; FOLDER is filled where it is not, and stays
@@ -218,16 +217,10 @@ baseline=plain
 if [ "${1:-}" = cache ]; then
     mode=cache baseline=memory
     shift
-elif [ "${1:-}" = ceiling ]; then
-    mode=ceiling
-    shift
 fi
 rounds=${1:-3} seconds=${2:-2}
 cases=("${@:3}")
-if [ $mode = ceiling ]; then
-    ((${#cases[@]} > 0)) || cases=(1024 65536 1048576)
-    names=(plain kept nofile array plain_inline kept_inline plain_noqueue kept_noqueue)
-elif [ $mode = cache ]; then
+if [ $mode = cache ]; then
     ((${#cases[@]} > 0)) || cases=(1024 65536 4194304)
     names=(memory files)
     ! command -v redis-server >/dev/null || names+=(redis)
@@ -256,8 +249,6 @@ for name in "${names[@]}"; do
             start store redis-server --port "$port_store" --save '' --appendonly no --dir "$work" >"$work/redis.log"
             ready "$port_store"
             kestrel redis "redis=$port_store" ;;
-        kept_*) kestrel "$name" "pipelines,${name#kept_}" ;;
-        plain_*) kestrel "$name" "plain,${name#plain_}" ;;
         *) kestrel "$name" "$name" ;;
     esac
 done
@@ -343,12 +334,6 @@ for case in "${cases[@]}"; do
             opens) what='with UseFilePipelines, MaxOpenFiles 0' ;;
             kept) what='with UseFilePipelines' ;;
             mapped) what='MapFiles' ;;
-            nofile) what='UseStaticFiles, bytes out of memory' ;;
-            array) what='no UseStaticFiles, bytes out of memory' ;;
-            plain_inline) what='Kestrel, UnsafePreferInlineScheduling' ;;
-            kept_inline) what='UseFilePipelines, UnsafePreferInlineScheduling' ;;
-            plain_noqueue) what='Kestrel, IOQueueCount 0' ;;
-            kept_noqueue) what='UseFilePipelines, IOQueueCount 0' ;;
             nginx_sendfile) what='nginx, sendfile' ;;
             nginx_read) what='nginx, without' ;;
             nginx_cache) what='nginx, sendfile, open_file_cache' ;;

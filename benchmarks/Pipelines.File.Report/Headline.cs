@@ -44,7 +44,7 @@ internal sealed record Headline(string Key, string Question, string Unit, bool I
     {
         IReadOnlyList<Measured> rows = result.Points[^1].Rows;
         string own = rows.Where(row => Origins.IsOwn(row.Name)).MinBy(row => row.Microseconds.Median)!.Name;
-        return Of(key, question, unit, isRate, [result.Only(result.Points.Count - 1)], own,
+        return Of(key, question, unit, isRate, [result.Last], own,
             way => figureOf(rows.Single(row => row.Name == way)));
     }
 

@@ -1,5 +1,3 @@
-using System.Globalization;
-
 namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>A figure of FastStream's readme: what building doubles in memory took, for one stream.</summary>

@@ -1,5 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
 using System.Reflection;
 using System.Runtime;
 using System.Runtime.InteropServices;

@@ -1,6 +1,5 @@
 using System.ComponentModel;
 using System.Runtime.InteropServices;
-using Microsoft.Win32.SafeHandles;
 
 namespace FilePipelines.Benchmarks;
 
@@ -43,34 +42,9 @@ internal static unsafe partial class Libc
     [LibraryImport(Library, EntryPoint = "fdatasync", SetLastError = true)]
     internal static partial int FDataSync(int descriptor);
 
-    [LibraryImport(Library, EntryPoint = "fsync", SetLastError = true)]
-    internal static partial int FSync(int descriptor);
-
     [LibraryImport(Library, EntryPoint = "sync")]
     internal static partial void SyncAll();
 
-    // Linux only: elsewhere the variable argument is passed another way.
-    [LibraryImport(Library, EntryPoint = "open", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Open(string path, int flags, uint mode);
-
     [LibraryImport(Library, EntryPoint = "getppid")]
     internal static partial int GetPPid();
-
-    [LibraryImport(Library, EntryPoint = "close", SetLastError = true)]
-    internal static partial int Close(int descriptor);
-
-    [LibraryImport(Library, EntryPoint = "statx", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int StatX(int folder, string path, int flags, uint mask, byte* status);
-
-    [LibraryImport(Library, EntryPoint = "access", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Access(string path, int mode);
-
-    [LibraryImport(Library, EntryPoint = "fchmod", SetLastError = true)]
-    internal static partial int FChMod(int descriptor, uint mode);
-
-    [LibraryImport(Library, EntryPoint = "linkat", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int LinkAt(int fromFolder, string from, int toFolder, string to, int flags);
-
-    [LibraryImport(Library, EntryPoint = "rename", SetLastError = true, StringMarshalling = StringMarshalling.Utf8)]
-    internal static partial int Rename(string from, string to);
 }

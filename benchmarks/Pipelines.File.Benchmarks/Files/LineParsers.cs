@@ -1,5 +1,4 @@
 using System.Buffers.Text;
-using System.Globalization;
 using System.Text.Json;
 using System.Text.Json.Serialization;
 

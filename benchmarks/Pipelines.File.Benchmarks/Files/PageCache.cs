@@ -1,5 +1,3 @@
-using Microsoft.Win32.SafeHandles;
-
 namespace FilePipelines.Benchmarks;
 
 /// <summary>Empties the page cache of one file, which needs no rights: what is clean goes (posix_fadvise(2)). Linux only.</summary>

@@ -73,7 +73,7 @@ public class ReadGrid : ClassicGrid
         IntegerFile.Make(folder, MiB * 1024 * BytesPerKiB), BufferSize, FileOptions.SequentialScan | FileOptions.Asynchronous);
 }
 
-/// <summary>The points of the grids that .NET 6 was measured with when FileStream was rewritten.</summary>
+/// <summary>The grids that .NET 6 was measured with when FileStream was rewritten, with this library beside it.</summary>
 public abstract class FileStreamGrid : ClassicGrid
 {
     [Params(1, 1024, 102400)]
@@ -84,33 +84,38 @@ public abstract class FileStreamGrid : ClassicGrid
 
     [Params(FileOptions.None, FileOptions.Asynchronous)]
     public FileOptions Options { get; set; }
+
+    private protected long Length => KiB * BytesPerKiB;
+
+    [Benchmark(Baseline = true)]
+    public ValueTask<long> Stream() => RunAsync(WriteWays.FileStreamSync, Ways.FileStreamSyncBuffered);
+
+    [Benchmark]
+    public ValueTask<long> StreamNoBuffering() => RunAsync(WriteWays.FileStreamSyncUnbuffered, Ways.FileStreamSyncUnbuffered);
+
+    [Benchmark]
+    public ValueTask<long> StreamAsync() => RunAsync(WriteWays.FileStreamAsync, Ways.FileStreamAsyncBuffered);
+
+    [Benchmark]
+    public ValueTask<long> StreamAsyncNoBuffering() => RunAsync(WriteWays.FileStreamAsyncUnbuffered, Ways.FileStreamAsyncUnbuffered);
+
+    [Benchmark]
+    public ValueTask<long> FilePipe() => RunAsync(WriteWays.WriteBehind, Ways.Own);
+
+    private protected abstract ValueTask<long> RunAsync(Way<WritePoint> writing, Way<ReadPoint> reading);
 }
 
-/// <summary>Reading, with this library beside it.</summary>
 public class FileStreamReadGrid : FileStreamGrid
 {
     private ReadPoint? _point;
 
-    [Benchmark(Baseline = true)]
-    public ValueTask<long> Read() => Ways.FileStreamSyncBuffered.RunAsync(_point!);
-
-    [Benchmark]
-    public ValueTask<long> ReadNoBuffering() => Ways.FileStreamSyncUnbuffered.RunAsync(_point!);
-
-    [Benchmark]
-    public ValueTask<long> ReadAsync() => Ways.FileStreamAsyncBuffered.RunAsync(_point!);
-
-    [Benchmark]
-    public ValueTask<long> ReadAsyncNoBuffering() => Ways.FileStreamAsyncUnbuffered.RunAsync(_point!);
-
-    [Benchmark]
-    public ValueTask<long> FilePipeReader() => Ways.Own.RunAsync(_point!);
-
     private protected override void Make(TemporaryFolder folder)
-        => _point = new ReadPoint(IntegerFile.Make(folder, KiB * BytesPerKiB), UserBuffer, Options);
+        => _point = new ReadPoint(IntegerFile.Make(folder, Length), UserBuffer, Options);
+
+    private protected override ValueTask<long> RunAsync(Way<WritePoint> writing, Way<ReadPoint> reading) => reading.RunAsync(_point!);
 }
 
-/// <summary>Writing. Each method checks the file's length; after each iteration, not measured, every byte is compared.</summary>
+/// <summary>Each method checks the file's length; after each iteration, not measured, every byte is compared.</summary>
 public class FileStreamWriteGrid : FileStreamGrid
 {
     private WritePoint? _point;
@@ -121,21 +126,8 @@ public class FileStreamWriteGrid : FileStreamGrid
     [IterationCleanup]
     public void Verify() => _point!.Verify();
 
-    [Benchmark(Baseline = true)]
-    public ValueTask<long> Write() => WriteWays.FileStreamSync.RunAsync(_point!);
+    private protected override void Make(TemporaryFolder folder)
+        => _point = new WritePoint(folder.PathOf("written.bin"), Length, (int)Math.Min(UserBuffer, Length), Preallocate: false, Options);
 
-    [Benchmark]
-    public ValueTask<long> WriteNoBuffering() => WriteWays.FileStreamSyncUnbuffered.RunAsync(_point!);
-
-    [Benchmark]
-    public ValueTask<long> WriteAsync() => WriteWays.FileStreamAsync.RunAsync(_point!);
-
-    [Benchmark]
-    public ValueTask<long> WriteAsyncNoBuffering() => WriteWays.FileStreamAsyncUnbuffered.RunAsync(_point!);
-
-    [Benchmark]
-    public ValueTask<long> FilePipeWriter() => WriteWays.WriteBehind.RunAsync(_point!);
-
-    private protected override void Make(TemporaryFolder folder) => _point = new WritePoint(
-        folder.PathOf("written.bin"), KiB * BytesPerKiB, (int)Math.Min(UserBuffer, KiB * BytesPerKiB), Preallocate: false, Options);
+    private protected override ValueTask<long> RunAsync(Way<WritePoint> writing, Way<ReadPoint> reading) => writing.RunAsync(_point!);
 }

@@ -1,5 +1,3 @@
-using System.Globalization;
-
 namespace FilePipelines.Benchmarks;
 
 /// <summary>What stands behind a command: flags, and options with a value. What nobody asked for is an error.</summary>

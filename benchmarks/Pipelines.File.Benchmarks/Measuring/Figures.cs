@@ -1,5 +1,3 @@
-using System.Globalization;
-
 namespace FilePipelines.Benchmarks;
 
 /// <summary>Figures as the report's text and tables show them.</summary>

@@ -1,5 +1,3 @@
-using System.Diagnostics;
-
 namespace FilePipelines.Benchmarks;
 
 /// <summary>Points at which the same ways are measured against each other.</summary>
@@ -28,7 +26,7 @@ internal sealed record Grid(
     internal static IEnumerable<Grid> All(Scale scale) =>
     [
         .. Reading.BestSettings(scale), .. Writing.BestSettings(scale), .. Reading.Of2019(scale), Reading.Mapping(scale),
-        .. Writing.Pieces(scale), Writing.Flushes(scale), Writing.Durable(scale), .. Replacing.Grids(scale), .. Lines.Parsers(scale),
+        .. Writing.Pieces(scale), Writing.Flushes(scale), Writing.Durable(scale), Replacing.Grid(scale), .. Lines.Parsers(scale),
         .. Lines.ByLength(scale), Lines.WithTwo(scale), Counting.Counts(scale), Counting.Searches(scale), Records.Grid(scale),
         Copying.Grid(scale), Trees.Grid(scale), Writing.Compress(scale), SmallFiles.Grid(scale), Reading.Cold(scale),
         .. Memory.Grids(scale),
@@ -85,9 +83,8 @@ internal sealed record GridResult(Grid Grid, IReadOnlyList<(string Point, IReadO
     internal IEnumerable<double> Against(string way, string other)
         => Of(way).Zip(Of(other), static (one, two) => one.Against(two).Median);
 
-    /// <summary>One of its points, without the ways that are not meant there.</summary>
-    internal GridResult Only(int point, string? without = null)
-        => new(Grid, [(Points[point].Point, [.. Points[point].Rows.Where(row => row.Name != without)])]);
+    /// <summary>The last of its points alone.</summary>
+    internal GridResult Last => new(Grid, [Points[^1]]);
 
     /// <summary>The points where the fastest way of somebody else takes visibly less time, in three of four rounds at least.</summary>
     internal IEnumerable<(string Point, string Rival, double Ratio)> LossesOf(string own)

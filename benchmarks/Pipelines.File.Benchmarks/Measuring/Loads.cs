@@ -1,29 +1,24 @@
-using System.Diagnostics;
-
 namespace FilePipelines.Benchmarks;
 
 /// <summary>A way that many callers use at once, each of which waits for its own operation.</summary>
-/// <param name="name">What it is called in tables.</param>
-/// <param name="kind">Ways of different kinds are not compared.</param>
-/// <param name="blocks">It blocks its caller, which is a thread of its own then; else a task of the pool.</param>
-internal abstract class LoadWay(string name, string kind, bool blocks) : IAsyncDisposable
+/// <param name="Name">What it is called in tables.</param>
+/// <param name="Kind">Ways of different kinds are not compared.</param>
+/// <param name="Blocks">It blocks its caller, which is a thread of its own then; else a task of the pool.</param>
+/// <param name="OpenAsync">Readies it at a path, for so many callers.</param>
+internal sealed record LoadWay(string Name, string Kind, bool Blocks, Func<string, int, ValueTask<OpenLoad>> OpenAsync);
+
+/// <summary>Such a way while it is measured.</summary>
+/// <param name="OperateAsync">
+/// Done when the bytes are here, or on the device. Called by one caller at a time for each number.
+/// </param>
+/// <param name="CloseAsync">After the last round.</param>
+internal sealed record OpenLoad(Func<int, ValueTask> OperateAsync, Func<ValueTask> CloseAsync)
 {
-    internal string Name { get; } = name;
-    internal string Kind { get; } = kind;
-    internal bool Blocks { get; } = blocks;
-
-    internal abstract ValueTask OpenAsync(string path, int callers);
-
     /// <summary>Before each round, not measured.</summary>
-    internal virtual ValueTask BeginRoundAsync() => default;
+    internal Func<ValueTask> BeginRoundAsync { get; init; } = static () => default;
 
     /// <summary>After each round: nothing of it goes on beside the other ways.</summary>
-    internal virtual ValueTask EndRoundAsync() => default;
-
-    /// <summary>Done when the bytes are here, or on the device. Called by one caller at a time for each number.</summary>
-    internal abstract ValueTask OperateAsync(int caller);
-
-    public abstract ValueTask DisposeAsync();
+    internal Func<ValueTask> EndRoundAsync { get; init; } = static () => default;
 }
 
 /// <summary>What came of one of them.</summary>
@@ -66,11 +61,12 @@ internal static class Loads
     {
         using TemporaryFolder folder = new();
         List<Round>[] measured = [.. ways.Select(_ => new List<Round>())];
+        List<OpenLoad> open = [];
         try
         {
-            for (int i = 0; i < ways.Count; i++)
+            foreach (LoadWay way in ways)
             {
-                await ways[i].OpenAsync(folder.PathOf($"way-{i}"), atOnce);
+                open.Add(await way.OpenAsync(folder.PathOf($"way-{open.Count}"), atOnce));
             }
 
             for (int round = 0; round < WarmUpRounds + rounds; round++)
@@ -78,9 +74,9 @@ internal static class Loads
                 for (int i = 0; i < ways.Count; i++)
                 {
                     int index = (round + i) % ways.Count;
-                    await ways[index].BeginRoundAsync();
-                    Round result = await RunAsync(ways[index], atOnce, goesOn, isProbed);
-                    await ways[index].EndRoundAsync();
+                    await open[index].BeginRoundAsync();
+                    Round result = await RunAsync(open[index], ways[index].Blocks, atOnce, goesOn, isProbed);
+                    await open[index].EndRoundAsync();
                     if (round >= WarmUpRounds)
                     {
                         measured[index].Add(result);
@@ -90,9 +86,9 @@ internal static class Loads
         }
         finally
         {
-            foreach (LoadWay way in ways)
+            foreach (OpenLoad way in open)
             {
-                await way.DisposeAsync();
+                await way.CloseAsync();
             }
         }
 
@@ -103,7 +99,8 @@ internal static class Loads
             all.Max(round => round.PoolThreads)))];
     }
 
-    private static async Task<Round> RunAsync(LoadWay way, int callers, Func<int, TimeSpan, bool> goesOn, bool isProbed)
+    private static async Task<Round> RunAsync(
+        OpenLoad way, bool blocks, int callers, Func<int, TimeSpan, bool> goesOn, bool isProbed)
     {
         using ThreadPoolProbe? probe = isProbed ? new() : null;
         TaskCompletionSource start = new(TaskCreationOptions.RunContinuationsAsynchronously);
@@ -115,7 +112,7 @@ internal static class Loads
             start.SetResult();
         }
 
-        Task<List<double>>[] running = [.. Enumerable.Range(0, callers).Select(caller => way.Blocks
+        Task<List<double>>[] running = [.. Enumerable.Range(0, callers).Select(caller => blocks
             ? Task.Factory.StartNew(
                 () =>
                 {

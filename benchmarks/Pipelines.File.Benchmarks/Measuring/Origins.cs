@@ -34,19 +34,15 @@ internal static class Origins
     ];
     private static readonly string[] s_others =
     [
-        "Nerdbank", "StreamConnection", "MemoryMappedPipeReader", "SQLite", "RecyclableMemoryStream", "nginx", "caddy", "tail", "DotNext",
-        "FasterLog", "RocksDB", "wc", "ripgrep",
+        "Nerdbank", "StreamConnection", "SQLite", "RecyclableMemoryStream", "nginx", "caddy", "tail", "DotNext", "FasterLog", "RocksDB",
+        "wc", "ripgrep",
     ];
-    private static readonly string[] s_limits =
-    [
-        "pread(2)", "pwrite(2)", "already in memory", "the kernel's copy", "the same system calls",
-    ];
+    private static readonly string[] s_limits = ["pread(2)", "pwrite(2)", "already in memory", "the kernel's copy"];
 
     private static readonly string[] s_net = ["RandomAccess.ReadAsync", "RandomAccess.WriteAsync"];
     private static readonly string[] s_byHand =
     [
-        "RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled", "memory mapping",
-        "File.Copy, SHA256",
+        "RandomAccess.", "a thread each", "by hand", "FileStreamSync, rented buffer", "FileStream, polled", "File.Copy, SHA256",
     ];
 
     internal static Origin Of(string way)

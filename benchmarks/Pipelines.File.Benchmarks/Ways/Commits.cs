@@ -1,12 +1,8 @@
 using System.Buffers;
 using System.Buffers.Binary;
-using System.Globalization;
-using System.IO.Pipelines;
 using System.Threading.Channels;
 using FASTER.core;
 using Microsoft.Data.Sqlite;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
 using RocksDbSharp;
 
 namespace FilePipelines.Benchmarks;
@@ -78,19 +74,25 @@ internal static class Commits
 
     private static IEnumerable<LoadWay> All() =>
     [
-        .. OperatingSystem.IsLinux() ? (LoadWay[])[new InPlace("a thread each: pwrite(2), fdatasync(2)", static (handle, record, offset) =>
+        .. OperatingSystem.IsLinux() ? (LoadWay[])[InPlace("a thread each: pwrite(2), fdatasync(2)", static (handle, record, offset) =>
         {
             Libc.PWriteAll(handle, record, offset);
             _ = Libc.FDataSync((int)handle.DangerousGetHandle()) == 0 ? 0 : throw new IOException("A sync has failed.");
         })] : [],
-        new InPlace("a thread each: RandomAccess, FlushToDisk", static (handle, record, offset) =>
+        InPlace("a thread each: RandomAccess, FlushToDisk", static (handle, record, offset) =>
         {
             RandomAccess.Write(handle, record, offset);
             RandomAccess.FlushToDisk(handle);
         }),
         .. new[] { Preallocated, Growing }.SelectMany(static file => (LoadWay[])
-            [new GroupCommit(file), new SharedWriter(file), new JournalWay(file), new FasterLogWay(file)]),
-        new RocksDbWay(), new SqliteWay(),
+        [
+            new(ByHand, file, Blocks: false, (path, _) => new(GroupCommit(path, file == Preallocated))),
+            new("FilePipeWriter, shared under a lock", file, Blocks: false, (path, _) => SharedWriterAsync(path, file == Preallocated)),
+            new("Pipelines.File.Journal", file, Blocks: false, (path, _) => JournalAsync(path, file == Preallocated)),
+            new("FasterLog", file, Blocks: false, (path, callers) => new(FasterLog(path, callers, file == Preallocated))),
+        ]),
+        new("RocksDB, sync", Growing, Blocks: true, static (path, _) => new(RocksDatabase(path))),
+        new("SQLite, WAL, synchronous=FULL", Growing, Blocks: true, static (path, callers) => new(Sqlite(path, callers))),
     ];
 
     // A file whose blocks are there and on the device, to be overwritten.
@@ -107,89 +109,72 @@ internal static class Commits
     }
 
     /// <summary>Each producer writes into a place of its own in one preallocated file, again and again, and syncs.</summary>
-    private sealed class InPlace(string name, Action<SafeFileHandle, byte[], long> commit) : LoadWay(name, Preallocated, blocks: true)
-    {
-        private const long Place = 4 * MiB;
-
-        private long[] _next = [];
-        private SafeFileHandle _handle = null!;
-
-        internal override ValueTask OpenAsync(string path, int callers)
+    private static LoadWay InPlace(string name, Action<SafeFileHandle, byte[], long> commit) => new(
+        name,
+        Preallocated,
+        Blocks: true,
+        (path, callers) =>
         {
-            _next = new long[callers];
+            const long Place = 4 * MiB;
+            long[] next = new long[callers];
             Preallocate(path, callers * Place);
-            _handle = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
-            return default;
-        }
-
-        internal override ValueTask OperateAsync(int caller)
-        {
-            long offset = _next[caller];
-            _next[caller] = (offset + RecordSize) % Place;
-            commit(_handle, s_records[caller], (caller * Place) + offset);
-            return default;
-        }
-
-        public override ValueTask DisposeAsync()
-        {
-            _handle.Dispose();
-            return default;
-        }
-    }
+            SafeFileHandle handle = File.OpenHandle(path, FileMode.Open, FileAccess.ReadWrite);
+            return new(new OpenLoad(
+                caller =>
+                {
+                    long offset = next[caller];
+                    next[caller] = (offset + RecordSize) % Place;
+                    commit(handle, s_records[caller], (caller * Place) + offset);
+                    return default;
+                },
+                () => Close(handle)));
+        });
 
     /// <summary>What one writes by hand: producers queue records, one loop writes all that wait, syncs once, and completes them.</summary>
-    private sealed class GroupCommit(string file) : LoadWay(ByHand, file, blocks: false)
+    private static OpenLoad GroupCommit(string path, bool isPreallocated)
     {
-        private readonly Channel<(byte[] Record, TaskCompletionSource Committed)> _records
+        Channel<(byte[] Record, TaskCompletionSource Committed)> records
             = Channel.CreateUnbounded<(byte[] Record, TaskCompletionSource Committed)>(new UnboundedChannelOptions { SingleReader = true });
-
-        private FileStream _stream = null!;
-        private Task _loop = null!;
-
-        internal override ValueTask OpenAsync(string path, int callers)
+        if (isPreallocated)
         {
-            if (Kind == Preallocated)
+            Preallocate(path, PreallocatedLength);
+        }
+
+        FileStream stream = new(path, FileMode.OpenOrCreate, FileAccess.Write, FileShare.Read, bufferSize: 64 * 1024);
+        Task loop = Task.Run(WriteAsync);
+        return new(
+            caller =>
             {
-                Preallocate(path, PreallocatedLength);
-            }
-
-            _stream = new FileStream(path, FileMode.OpenOrCreate, FileAccess.Write, FileShare.Read, bufferSize: 64 * 1024);
-            _loop = Task.Run(WriteAsync);
-            return default;
-        }
-
-        internal override ValueTask BeginRoundAsync()
+                TaskCompletionSource committed = new(TaskCreationOptions.RunContinuationsAsynchronously);
+                records.Writer.TryWrite((s_records[caller], committed));
+                return new ValueTask(committed.Task);
+            },
+            async () =>
+            {
+                records.Writer.Complete();
+                await loop;
+                await stream.DisposeAsync();
+            })
         {
-            _stream.Position = Kind == Preallocated ? 0 : _stream.Position;
-            return default;
-        }
+            BeginRoundAsync = () =>
+            {
+                stream.Position = isPreallocated ? 0 : stream.Position;
+                return default;
+            },
+        };
 
-        internal override ValueTask OperateAsync(int caller)
-        {
-            TaskCompletionSource committed = new(TaskCreationOptions.RunContinuationsAsynchronously);
-            _records.Writer.TryWrite((s_records[caller], committed));
-            return new ValueTask(committed.Task);
-        }
-
-        public override async ValueTask DisposeAsync()
-        {
-            _records.Writer.Complete();
-            await _loop;
-            await _stream.DisposeAsync();
-        }
-
-        private async Task WriteAsync()
+        async Task WriteAsync()
         {
             List<TaskCompletionSource> waiting = [];
-            while (await _records.Reader.WaitToReadAsync())
+            while (await records.Reader.WaitToReadAsync())
             {
-                while (_records.Reader.TryRead(out (byte[] Record, TaskCompletionSource Committed) next))
+                while (records.Reader.TryRead(out (byte[] Record, TaskCompletionSource Committed) next))
                 {
-                    _stream.Write(next.Record);
+                    stream.Write(next.Record);
                     waiting.Add(next.Committed);
                 }
 
-                _stream.Flush(flushToDisk: true);
+                stream.Flush(flushToDisk: true);
                 waiting.ForEach(committed => committed.SetResult());
                 waiting.Clear();
             }
@@ -197,194 +182,141 @@ internal static class Commits
     }
 
     /// <summary>All producers share one writer under a lock, and each waits for its own flush.</summary>
-    private sealed class SharedWriter(string file) : LoadWay("FilePipeWriter, shared under a lock", file, blocks: false)
+    private static async ValueTask<OpenLoad> SharedWriterAsync(string path, bool isPreallocated)
     {
-        private readonly Lock _lock = new();
-        private string _path = "";
-        private FilePipeWriter _writer = null!;
-
-        internal override async ValueTask OpenAsync(string path, int callers)
+        FilePipeWriterOptions options = new() { Mode = FileMode.OpenOrCreate, FlushGuarantee = FlushGuarantee.Durable };
+        Lock turn = new();
+        if (isPreallocated)
         {
-            _path = path;
-            if (Kind == Preallocated)
-            {
-                Preallocate(path, PreallocatedLength);
-            }
-
-            _writer = await CreateAsync();
+            Preallocate(path, PreallocatedLength);
         }
 
-        // One that overwrites begins at the beginning again.
-        internal override async ValueTask BeginRoundAsync()
-        {
-            if (Kind == Preallocated)
+        FilePipeWriter writer = await FilePipeWriter.OpenAsync(path, options);
+        return new(
+            async caller =>
             {
-                await _writer.CompleteAsync();
-                _writer = await CreateAsync();
-            }
-        }
+                ValueTask<FlushResult> flush;
+                lock (turn)
+                {
+                    writer.Write(s_records[caller]);
+                    flush = writer.FlushAsync();
+                }
 
-        internal override async ValueTask OperateAsync(int caller)
+                await flush;
+            },
+            () => writer.CompleteAsync())
         {
-            ValueTask<FlushResult> flush;
-            lock (_lock)
+            // One that overwrites begins at the beginning again.
+            BeginRoundAsync = async () =>
             {
-                _writer.Write(s_records[caller]);
-                flush = _writer.FlushAsync();
-            }
-
-            await flush;
-        }
-
-        public override ValueTask DisposeAsync() => _writer.CompleteAsync();
-
-        private ValueTask<FilePipeWriter> CreateAsync() => FilePipeWriter.OpenAsync(
-            _path, new FilePipeWriterOptions { Mode = FileMode.OpenOrCreate, FlushGuarantee = FlushGuarantee.Durable });
+                if (isPreallocated)
+                {
+                    await writer.CompleteAsync();
+                    writer = await FilePipeWriter.OpenAsync(path, options);
+                }
+            },
+        };
     }
 
-    private sealed class JournalWay(string file) : LoadWay("Pipelines.File.Journal", file, blocks: false)
+    private static async ValueTask<OpenLoad> JournalAsync(string path, bool isPreallocated)
     {
-        private Journal _journal = null!;
-
-        internal override async ValueTask OpenAsync(string path, int callers)
-            => _journal = await Journal.OpenAsync(path, new JournalOptions { PreallocateSegments = Kind == Preallocated });
-
-        internal override async ValueTask OperateAsync(int caller) => await _journal.AppendAsync(s_records[caller]);
-
-        public override ValueTask DisposeAsync() => _journal.DisposeAsync();
+        Journal journal = await Journal.OpenAsync(path, new JournalOptions { PreallocateSegments = isPreallocated });
+        return new(async caller => await journal.AppendAsync(s_records[caller]), journal.DisposeAsync);
     }
 
     /// <summary>FASTER's log, with checksums. Of its ways to commit, the one that is faster here with as many producers.</summary>
-    private sealed class FasterLogWay(string file) : LoadWay("FasterLog", file, blocks: false)
+    private static OpenLoad FasterLog(string path, int callers, bool isPreallocated)
     {
-        private const int SegmentBits = 28;
-
-        private IDevice? _device;
-        private FasterLog? _log;
-        private Task _loop = Task.CompletedTask;
-        private bool _hasLoop;
-        private volatile bool _isOver;
-
-        internal override ValueTask OpenAsync(string path, int callers)
+        const int SegmentBits = 28;
+        Directory.CreateDirectory(path);
+        IDevice device = Devices.CreateLogDevice(Path.Combine(path, "log"), preallocateFile: isPreallocated,
+            capacity: isPreallocated ? 1L << SegmentBits : Devices.CAPACITY_UNSPECIFIED);
+        FasterLogSettings settings = new()
         {
-            Directory.CreateDirectory(path);
-            bool isPreallocated = Kind == Preallocated;
-            _device = Devices.CreateLogDevice(Path.Combine(path, "log"), preallocateFile: isPreallocated,
-                capacity: isPreallocated ? 1L << SegmentBits : Devices.CAPACITY_UNSPECIFIED);
-            FasterLogSettings settings = new()
+            LogDevice = device,
+            SegmentSizeBits = SegmentBits,
+            LogChecksum = LogChecksumType.PerEntry,
+        };
+        bool hasLoop = callers > 1;
+        if (!hasLoop)
+        {
+            settings.AutoCommit = true;
+            settings.LogCommitPolicy = LogCommitPolicy.MaxParallel(1);
+        }
+
+        FasterLog log = new(settings);
+        Task loop = Task.CompletedTask;
+        bool isOver = false;
+        return new(async caller => await log.EnqueueAndWaitForCommitAsync(s_records[caller]), () => Close(log, device))
+        {
+            BeginRoundAsync = () =>
             {
-                LogDevice = _device,
-                SegmentSizeBits = SegmentBits,
-                LogChecksum = LogChecksumType.PerEntry,
-            };
-            _hasLoop = callers > 1;
-            if (!_hasLoop)
+                Volatile.Write(ref isOver, false);
+                loop = hasLoop ? Task.Run(LoopAsync) : Task.CompletedTask;
+                return default;
+            },
+            EndRoundAsync = async () =>
             {
-                settings.AutoCommit = true;
-                settings.LogCommitPolicy = LogCommitPolicy.MaxParallel(1);
-            }
+                Volatile.Write(ref isOver, true);
+                await loop;
+            },
+        };
 
-            _log = new FasterLog(settings);
-            return default;
-        }
-
-        internal override ValueTask BeginRoundAsync()
+        async Task LoopAsync()
         {
-            _isOver = false;
-            _loop = _hasLoop ? Task.Run(LoopAsync) : Task.CompletedTask;
-            return default;
-        }
-
-        internal override async ValueTask EndRoundAsync()
-        {
-            _isOver = true;
-            await _loop;
-        }
-
-        internal override async ValueTask OperateAsync(int caller) => await _log!.EnqueueAndWaitForCommitAsync(s_records[caller]);
-
-        public override ValueTask DisposeAsync()
-        {
-            _log?.Dispose();
-            _device?.Dispose();
-            return default;
-        }
-
-        private async Task LoopAsync()
-        {
-            while (!_isOver)
+            while (!Volatile.Read(ref isOver))
             {
-                await _log!.CommitAsync();
+                await log.CommitAsync();
             }
         }
     }
 
     /// <summary>RocksDB's own log, with <c>WriteOptions.sync</c>: it groups the writers that wait.</summary>
-    private sealed class RocksDbWay() : LoadWay("RocksDB, sync", Growing, blocks: true)
+    private static OpenLoad RocksDatabase(string path)
     {
-        private RocksDb? _database;
-        private WriteOptions _options = null!;
-        private long _key;
-
-        internal override ValueTask OpenAsync(string path, int callers)
-        {
-            _database = RocksDb.Open(new DbOptions().SetCreateIfMissing(true).SetRecycleLogFileNum(4), path);
-            _options = new WriteOptions().SetSync(true);
-            return default;
-        }
-
-        internal override ValueTask OperateAsync(int caller)
-        {
-            Span<byte> key = stackalloc byte[sizeof(long)];
-            BinaryPrimitives.WriteInt64BigEndian(key, Interlocked.Increment(ref _key));
-            _database!.Put(key, s_records[caller], null, _options);
-            return default;
-        }
-
-        public override ValueTask DisposeAsync()
-        {
-            _database?.Dispose();
-            return default;
-        }
+        RocksDb database = RocksDb.Open(new DbOptions().SetCreateIfMissing(true).SetRecycleLogFileNum(4), path);
+        WriteOptions options = new WriteOptions().SetSync(true);
+        long last = 0;
+        return new(
+            caller =>
+            {
+                Span<byte> key = stackalloc byte[sizeof(long)];
+                BinaryPrimitives.WriteInt64BigEndian(key, Interlocked.Increment(ref last));
+                database.Put(key, s_records[caller], null, options);
+                return default;
+            },
+            () => Close(database));
     }
 
     /// <summary>SQLite in WAL mode, with a sync at every commit, a connection for each producer.</summary>
-    private sealed class SqliteWay() : LoadWay("SQLite, WAL, synchronous=FULL", Growing, blocks: true)
+    private static OpenLoad Sqlite(string path, int callers)
     {
-        private (SqliteConnection Connection, SqliteCommand Insert)[] _producers = [];
-
-        internal override ValueTask OpenAsync(string path, int callers)
+        (SqliteConnection Connection, SqliteCommand Insert)[] producers = [.. Enumerable.Range(0, callers).Select(caller =>
         {
-            _producers = [.. Enumerable.Range(0, callers).Select(caller =>
+            SqliteConnection connection = new($"Data Source={path};Pooling=False;Default Timeout=60");
+            connection.Open();
+            using SqliteCommand prepare = connection.CreateCommand();
+            prepare.CommandText = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
+                + "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, content BLOB)";
+            _ = prepare.ExecuteNonQuery();
+            SqliteCommand insert = connection.CreateCommand();
+            insert.CommandText = "INSERT INTO records (content) VALUES ($content)";
+            insert.Parameters.AddWithValue("$content", s_records[caller]);
+            insert.Prepare();
+            return (connection, insert);
+        })];
+        return new(
+            caller =>
             {
-                SqliteConnection connection = new($"Data Source={path};Pooling=False;Default Timeout=60");
-                connection.Open();
-                using SqliteCommand prepare = connection.CreateCommand();
-                prepare.CommandText = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; "
-                    + "CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, content BLOB)";
-                _ = prepare.ExecuteNonQuery();
-                SqliteCommand insert = connection.CreateCommand();
-                insert.CommandText = "INSERT INTO records (content) VALUES ($content)";
-                insert.Parameters.AddWithValue("$content", s_records[caller]);
-                insert.Prepare();
-                return (connection, insert);
-            })];
-            return default;
-        }
+                _ = producers[caller].Insert.ExecuteNonQuery();
+                return default;
+            },
+            () => Close([.. producers.SelectMany(producer => (IDisposable[])[producer.Insert, producer.Connection])]));
+    }
 
-        internal override ValueTask OperateAsync(int caller)
-        {
-            _ = _producers[caller].Insert.ExecuteNonQuery();
-            return default;
-        }
-
-        public override async ValueTask DisposeAsync()
-        {
-            foreach ((SqliteConnection connection, SqliteCommand insert) in _producers)
-            {
-                await insert.DisposeAsync();
-                await connection.DisposeAsync();
-            }
-        }
+    private static ValueTask Close(params IDisposable[] all)
+    {
+        Array.ForEach(all, static one => one.Dispose());
+        return default;
     }
 }

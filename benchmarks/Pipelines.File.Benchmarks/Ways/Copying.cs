@@ -1,6 +1,3 @@
-using System.IO.Pipelines;
-using Pipelines.File;
-
 namespace FilePipelines.Benchmarks;
 
 /// <summary>What is copied where.</summary>

@@ -1,7 +1,4 @@
-using System.Diagnostics;
-using System.Globalization;
 using System.Text;
-using Pipelines.File;
 
 namespace FilePipelines.Benchmarks;
 
@@ -54,22 +51,18 @@ internal static class Counting
 
     private static long SearchByHand(string path, int size)
     {
-        byte[] buffer = new byte[size];
-        using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
         long lines = 0;
-        int left = 0;
-        for (int read; (read = stream.Read(buffer.AsSpan(left))) > 0;)
+        _ = ReadLoop.Run(path, size, rest =>
         {
-            ReadOnlySpan<byte> rest = buffer.AsSpan(0, left + read);
+            long found = 0;
             for (int end; (end = rest.IndexOf((byte)'\n')) >= 0; rest = rest[(end + 1)..])
             {
-                lines += rest[..end].IndexOf(Needle) >= 0 ? 1 : 0;
+                found += rest[..end].IndexOf(Needle) >= 0 ? 1 : 0;
             }
 
-            rest.CopyTo(buffer);
-            left = rest.Length;
-        }
-
+            lines += found;
+            return rest;
+        });
         return lines;
     }
 
@@ -89,14 +82,12 @@ internal static class Counting
 
     private static long ByHand(string path, int size)
     {
-        byte[] buffer = new byte[size];
-        using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
         long lines = 0;
-        for (int read; (read = stream.Read(buffer)) > 0;)
+        _ = ReadLoop.Run(path, size, bytes =>
         {
-            lines += buffer.AsSpan(0, read).Count((byte)'\n');
-        }
-
+            lines += bytes.Count((byte)'\n');
+            return [];
+        });
         return lines;
     }
 

@@ -1,9 +1,4 @@
-using System.Diagnostics;
-using System.Globalization;
-using System.IO.Pipelines;
 using System.Runtime.CompilerServices;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
 
 namespace FilePipelines.Benchmarks;
 

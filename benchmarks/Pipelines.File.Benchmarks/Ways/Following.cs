@@ -1,8 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
-using System.IO.Pipelines;
-using Pipelines.File;
-
 namespace FilePipelines.Benchmarks;
 
 /// <summary><c>follow</c>: how late a line is while one file is followed, and what a thousand idle files cost. Linux.</summary>
@@ -98,147 +93,117 @@ internal static class Following
         long begin = Stopwatch.GetTimestamp();
         await Task.Delay(time);
         double cores = (way.Cpu - cpu) / Stopwatch.GetElapsedTime(begin) * 100;
-        int more = way.Threads - (way.Cpu.Ticks > 0 && way.Threads >= threads ? threads : 0);
+        int more = way.Threads - (way.Process is null ? threads : 0);
         await File.AppendAllTextAsync(paths[0], "the last\n");
         await first;
         return (cores, more);
     }
 
-    /// <summary>Follows files from their end on, until it is disposed.</summary>
-    private abstract class FollowWay : IAsyncDisposable
+    /// <summary>Follows files from their end on, until it is stopped.</summary>
+    /// <param name="NextLineAsync">The next line that comes to the first file is there.</param>
+    /// <param name="Process">Who follows, if it is not this process.</param>
+    private sealed record FollowWay(Func<Task> NextLineAsync, Func<ValueTask> StopAsync, Process? Process = null) : IAsyncDisposable
     {
         /// <summary>Processor time of whoever follows, so far.</summary>
-        internal virtual TimeSpan Cpu => Environment.CpuUsage.TotalTime;
+        internal TimeSpan Cpu => Process is null ? Environment.CpuUsage.TotalTime : Process.GetProcessById(Process.Id).TotalProcessorTime;
 
         /// <summary>Threads of whoever follows.</summary>
-        internal virtual int Threads => Process.GetCurrentProcess().Threads.Count;
+        internal int Threads => Process.GetProcessById(Process?.Id ?? Environment.ProcessId).Threads.Count;
 
-        /// <summary>The next line that comes to the first file is there.</summary>
-        internal abstract Task NextLineAsync();
-
-        public abstract ValueTask DisposeAsync();
+        public ValueTask DisposeAsync() => StopAsync();
     }
 
     // By name; each takes the files.
     private static readonly (string Name, Func<IReadOnlyList<string>, FollowWay> Start)[] s_ways =
     [
-        ("FilePipeReader, Follow", static paths => new Waiting(paths)),
-        ("LogFollower", static paths => new LogLines(paths)),
-        ("FileStream, polled every 100 ms", static paths => new Polled(paths)),
-        ("tail -F", static paths => new TailProcess(paths)),
+        ("FilePipeReader, Follow", Readers),
+        ("LogFollower", static paths => LinesOf((lines, stop) => FollowAsync(
+            new LogFollower(paths.Count == 1 ? paths[0] : Path.Join(Path.GetDirectoryName(paths[0]), "log*")), lines, stop))),
+        ("FileStream, polled every 100 ms", static paths => LinesOf((lines, stop) => Task.WhenAll(
+            paths.Select((path, index) => PollAsync(path, index == 0 ? lines : null, stop))))),
+        ("tail -F", Tail),
     ];
 
     /// <summary>A read waits at the end of every file.</summary>
-    private sealed class Waiting(IReadOnlyList<string> paths) : FollowWay
+    private static FollowWay Readers(IReadOnlyList<string> paths)
     {
-        private readonly FilePipeReader[] _readers = [.. paths.Select(
+        FilePipeReader[] readers = [.. paths.Select(
             static path => FilePipeReader.Create(path, new FilePipeReaderOptions { Follow = true }))];
-        private Task<ReadResult>[]? _reads;
-
-        internal override async Task NextLineAsync()
-        {
-            _reads ??= [.. _readers.Select(static reader => reader.ReadAsync().AsTask())];
-            ReadResult result = await _reads[0];
-            _readers[0].AdvanceTo(result.Buffer.End);
-            _reads[0] = _readers[0].ReadAsync().AsTask();
-        }
-
-        public override async ValueTask DisposeAsync()
-        {
-            foreach ((FilePipeReader reader, Task<ReadResult> read) in _readers.Zip(_reads ?? []))
+        Task<ReadResult>[]? reads = null;
+        return new(
+            async () =>
             {
-                reader.CancelPendingRead();
-                _ = await read;
-                await reader.CompleteAsync();
-            }
-        }
+                reads ??= [.. readers.Select(static reader => reader.ReadAsync().AsTask())];
+                ReadResult result = await reads[0];
+                readers[0].AdvanceTo(result.Buffer.End);
+                reads[0] = readers[0].ReadAsync().AsTask();
+            },
+            async () =>
+            {
+                foreach ((FilePipeReader reader, Task<ReadResult> read) in readers.Zip(reads ?? []))
+                {
+                    reader.CancelPendingRead();
+                    _ = await read;
+                    await reader.CompleteAsync();
+                }
+            });
+    }
+
+    /// <summary>Tasks that release a semaphore for each line, until they are canceled.</summary>
+    private static FollowWay LinesOf(Func<SemaphoreSlim, CancellationToken, Task> followAsync)
+    {
+        CancellationTokenSource stop = new();
+        SemaphoreSlim lines = new(0);
+        Task following = followAsync(lines, stop.Token);
+        return new(() => lines.WaitAsync(), async () =>
+        {
+            await stop.CancelAsync();
+            await following.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
+        });
     }
 
     /// <summary>One follower for all: they are the logs of a folder.</summary>
-    private sealed class LogLines : FollowWay
+    private static async Task FollowAsync(LogFollower follower, SemaphoreSlim lines, CancellationToken stop)
     {
-        private readonly CancellationTokenSource _stop = new();
-        private readonly SemaphoreSlim _lines = new(0);
-        private readonly Task _following;
-
-        internal LogLines(IReadOnlyList<string> paths)
-            => _following = FollowAsync(new LogFollower(paths.Count == 1 ? paths[0] : Path.Join(Path.GetDirectoryName(paths[0]), "log*")));
-
-        internal override Task NextLineAsync() => _lines.WaitAsync();
-
-        public override async ValueTask DisposeAsync()
+        await foreach (FollowedBatch batch in follower.ReadBatchesAsync(1000, 1 << 20, TimeSpan.Zero, stop))
         {
-            await _stop.CancelAsync();
-            await _following.ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        }
-
-        private async Task FollowAsync(LogFollower follower)
-        {
-            await foreach (FollowedBatch batch in follower.ReadBatchesAsync(1000, 1 << 20, TimeSpan.Zero, _stop.Token))
-            {
-                _lines.Release(batch.Lines.Count);
-            }
+            lines.Release(batch.Lines.Count);
         }
     }
 
     /// <summary>What programs do without help: a task a file that reads, and else sleeps.</summary>
-    private sealed class Polled : FollowWay
+    private static async Task PollAsync(string path, SemaphoreSlim? lines, CancellationToken stop)
     {
-        private readonly CancellationTokenSource _stop = new();
-        private readonly SemaphoreSlim _lines = new(0);
-        private readonly Task[] _polls;
-
-        internal Polled(IReadOnlyList<string> paths) => _polls = [.. paths.Select((path, index) => PollAsync(path, index == 0))];
-
-        internal override Task NextLineAsync() => _lines.WaitAsync();
-
-        public override async ValueTask DisposeAsync()
+        byte[] buffer = new byte[4096];
+        await using FileStream file = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete, bufferSize: 0);
+        while (true)
         {
-            await _stop.CancelAsync();
-            await ((Task)Task.WhenAll(_polls)).ConfigureAwait(ConfigureAwaitOptions.SuppressThrowing);
-        }
-
-        private async Task PollAsync(string path, bool isFirst)
-        {
-            byte[] buffer = new byte[4096];
-            await using FileStream file = new(path, FileMode.Open, FileAccess.Read, FileShare.ReadWrite | FileShare.Delete, bufferSize: 0);
-            while (true)
+            int read = await file.ReadAsync(buffer, stop);
+            if (buffer.AsSpan(0, read).Count((byte)'\n') is > 0 and int some)
             {
-                int read = await file.ReadAsync(buffer, _stop.Token);
-                int lines = buffer.AsSpan(0, read).Count((byte)'\n');
-                if (isFirst && lines > 0)
-                {
-                    _lines.Release(lines);
-                }
+                lines?.Release(some);
+            }
 
-                if (read == 0)
-                {
-                    await Task.Delay(PollMilliseconds, _stop.Token);
-                }
+            if (read == 0)
+            {
+                await Task.Delay(PollMilliseconds, stop);
             }
         }
     }
 
     /// <summary>GNU tail, whose output comes through a pipe.</summary>
-    private sealed class TailProcess : FollowWay
+    private static FollowWay Tail(IReadOnlyList<string> paths)
     {
-        private readonly Process _process;
-
-        internal TailProcess(IReadOnlyList<string> paths)
-            => _process = Process.Start(new ProcessStartInfo("tail", ["-q", "-n", "0", "-F", .. paths]) { RedirectStandardOutput = true })!;
-
-        internal override TimeSpan Cpu => Process.GetProcessById(_process.Id).TotalProcessorTime;
-
-        internal override int Threads => Process.GetProcessById(_process.Id).Threads.Count;
-
-        internal override async Task NextLineAsync() => _ = await _process.StandardOutput.ReadLineAsync();
-
-        public override async ValueTask DisposeAsync()
-        {
-            _process.Kill();
-            await _process.WaitForExitAsync();
-            _process.Dispose();
-        }
+        Process process = Process.Start(new ProcessStartInfo("tail", ["-q", "-n", "0", "-F", .. paths]) { RedirectStandardOutput = true })!;
+        return new(
+            async () => _ = await process.StandardOutput.ReadLineAsync(),
+            async () =>
+            {
+                process.Kill();
+                await process.WaitForExitAsync();
+                process.Dispose();
+            },
+            process);
     }
 }
 

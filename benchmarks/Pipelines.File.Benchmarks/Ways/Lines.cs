@@ -1,9 +1,6 @@
 using System.Buffers;
-using System.IO.MemoryMappedFiles;
-using System.IO.Pipelines;
 using System.Text;
 using Nerdbank.Streams;
-using Pipelines.File;
 using Pipelines.Sockets.Unofficial;
 
 namespace FilePipelines.Benchmarks;
@@ -45,22 +42,10 @@ internal static class LineWays<TParser>
     internal static Way<TextFile> ByHand { get; } = ByHandWith(BufferSize);
     internal static Way<TextFile> ByHandSmall { get; } = ByHandWith(SmallBuffer);
 
-    /// <summary>What one writes by hand: one array, FileStream.Read behind what is left over, IndexOf.</summary>
     private static Way<TextFile> ByHandWith(int size) => new($"by hand: FileStream, {SizeText.Of(size)}", file =>
     {
         TParser parser = default;
-        byte[] buffer = ArrayPool<byte>.Shared.Rent(size);
-        using FileStream stream = Open(file);
-        int left = 0;
-        for (int read; (read = stream.Read(buffer.AsSpan(left))) > 0;)
-        {
-            // The lines of these files are shorter than the buffer.
-            ReadOnlySpan<byte> rest = TakeLines(buffer.AsSpan(0, left + read), ref parser);
-            rest.CopyTo(buffer);
-            left = rest.Length;
-        }
-
-        ArrayPool<byte>.Shared.Return(buffer);
+        _ = ReadLoop.Run(file.Path, size, bytes => TakeLines(bytes, ref parser));
         return new(file.Check(parser.Finish()));
     });
 
@@ -124,15 +109,6 @@ internal static class LineWays<TParser>
         return file.Check(parser.Finish());
     });
 
-    internal static Way<TextFile> Mapping { get; } = new("memory mapping, 2 threads", static file =>
-    {
-        long answer = 0;
-        using MemoryMappedFile mapping = MemoryMappedFile.CreateFromFile(file.Path, FileMode.Open, null, 0, MemoryMappedFileAccess.Read);
-        using MemoryMappedViewAccessor view = mapping.CreateViewAccessor(0, 0, MemoryMappedFileAccess.Read);
-        Parallel.ForEach(FilePartitions.AtLineEnds(file.Path, Threads), range => Interlocked.Add(ref answer, ParseRange(view, range)));
-        return new(file.Check(answer));
-    });
-
     /// <summary>The limit: the same parser, with nothing to read.</summary>
     internal static Way<TextFile> InMemory { get; } = new("already in memory", static file =>
     {
@@ -153,7 +129,6 @@ internal static class LineWays<TParser>
         Pipe("Nerdbank UseStrictPipeReader", static stream => stream.UseStrictPipeReader(BufferSize)),
 #pragma warning restore CS0618
         Pipe("StreamConnection.GetReader", static stream => StreamConnection.GetReader(stream)),
-        OfPath("MemoryMappedPipeReader", static path => MemoryMappedPipeReader.Create(path)),
     ];
 
     /// <summary>Those that give bytes; a loop by hand is the baseline.</summary>
@@ -163,7 +138,7 @@ internal static class LineWays<TParser>
     internal static IReadOnlyList<Way<TextFile>> Strings { get; } = [StreamReader, StreamReaderSync, FileReadLines, Text];
 
     /// <summary>Both, and those that use two processors.</summary>
-    internal static IReadOnlyList<Way<TextFile>> WithTwo { get; } = [.. Bytes, .. Strings, Partitions, Mapping];
+    internal static IReadOnlyList<Way<TextFile>> WithTwo { get; } = [.. Bytes, .. Strings, Partitions];
 
     private static FileStream Open(TextFile file)
         => new(file.Path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
@@ -232,7 +207,7 @@ internal static class LineWays<TParser>
         }
     }
 
-    private static ReadOnlySpan<byte> TakeLines(ReadOnlySpan<byte> rest, ref TParser parser)
+    private static ReadOnlySpan<byte> TakeLines(ReadOnlySpan<byte> rest, scoped ref TParser parser)
     {
         for (int index; (index = rest.IndexOf((byte)'\n')) >= 0; rest = rest[(index + 1)..])
         {
@@ -240,22 +215,6 @@ internal static class LineWays<TParser>
         }
 
         return rest;
-    }
-
-    private static unsafe long ParseRange(MemoryMappedViewAccessor view, FileRange range)
-    {
-        TParser parser = default;
-        byte* first = null;
-        view.SafeMemoryMappedViewHandle.AcquirePointer(ref first);
-        try
-        {
-            TakeLines(new ReadOnlySpan<byte>(first + range.Offset, checked((int)range.Length)), ref parser);
-            return parser.Finish();
-        }
-        finally
-        {
-            view.SafeMemoryMappedViewHandle.ReleasePointer();
-        }
     }
 }
 

@@ -1,11 +1,9 @@
 using Microsoft.IO;
-using Pipelines.File;
 
 namespace FilePipelines.Benchmarks;
 
 /// <summary>One point of a memory grid: content that is built of equal pieces, again and again.</summary>
-/// <param name="Streams">How many streams one run builds, one after the other.</param>
-internal sealed record MemoryPoint(int Size, int Writes, int Streams, string Path = "")
+internal sealed record MemoryPoint(int Size, int Writes, string Path = "")
 {
     /// <summary>One piece.</summary>
     internal byte[] Piece { get; } = MakePiece(Size);
@@ -17,10 +15,6 @@ internal sealed record MemoryPoint(int Size, int Writes, int Streams, string Pat
     internal long Check(byte[] content)
         => content.Length == Length && content.AsSpan(^Size..).SequenceEqual(Piece) ? Length
             : throw new InvalidDataException($"{content.Length} bytes instead of {Length}.");
-
-    /// <summary>Checks the length of the closed file. Part of every measured method.</summary>
-    internal long CheckFile()
-        => new FileInfo(Path).Length == Length ? Length : throw new InvalidDataException($"The file does not have {Length} bytes.");
 
     private static byte[] MakePiece(int size)
     {
@@ -64,15 +58,10 @@ internal static class Memory
     /// <summary>Arrays written, and the content copied to a new file.</summary>
     private static IReadOnlyList<Way<MemoryPoint>> Files { get; } =
     [
-        ToFile("MemoryStream to FileStream", static () => new MemoryStream(), ToFileStreamAsync),
-        ToFile("RecyclableMemoryStream to FileStream", s_manager.GetStream, ToFileStreamAsync),
-        ToFile("PooledMemoryStream to FileStream", static () => new PooledMemoryStream(), ToFileStreamAsync),
-        ToFile("PooledMemoryStream to FilePipeWriter", static () => new PooledMemoryStream(), static async (stream, path) =>
-        {
-            FilePipeWriter file = FilePipeWriter.Create(path);
-            await stream.CopyToAsync(file);
-            await file.CompleteAsync();
-        }),
+        ToFile("MemoryStream to FileStream", static () => new MemoryStream()),
+        ToFile("RecyclableMemoryStream to FileStream", s_manager.GetStream),
+        ToFile("PooledMemoryStream to FileStream", static () => new PooledMemoryStream()),
+        ToFile("PooledMemoryStream to FilePipeWriter", static () => new PooledMemoryStream(), isPipe: true),
     ];
 
     /// <summary>FastStream's benchmark builds ten streams a run, too.</summary>
@@ -96,7 +85,7 @@ internal static class Memory
             "memory-file", "Content of arrays built in memory, then CopyToAsync to a new file", "writes × bytes", 30,
             MeasurementOf(scale, "memory-file"), Reason,
             folder => [.. scale.Points([Arrays[0], Arrays[2], Arrays[4], Arrays[5]], 2).Select(point => Column.Of(
-                NameOf(point), Files, new MemoryPoint(point.Size, point.Writes, 1, folder.PathOf("content.bin"))))]),
+                NameOf(point), Files, new MemoryPoint(point.Size, point.Writes, folder.PathOf("content.bin"))))]),
     ];
 
     private static Grid Built(Scale scale, string key, string what, string axis,
@@ -108,7 +97,7 @@ internal static class Memory
             weight,
             MeasurementOf(scale, key),
             Reason,
-            _ => [.. points.Select(point => Column.Of(NameOf(point), ways, new MemoryPoint(point.Size, point.Writes, StreamsPerRun)))])
+            _ => [.. points.Select(point => Column.Of(NameOf(point), ways, new MemoryPoint(point.Size, point.Writes)))])
         {
             Operations = StreamsPerRun,
         };
@@ -125,7 +114,7 @@ internal static class Memory
         => new(name, point =>
         {
             long bytes = 0;
-            for (int i = 0; i < point.Streams; i++)
+            for (int i = 0; i < StreamsPerRun; i++)
             {
                 using TStream stream = make();
                 fill(stream, point);
@@ -135,25 +124,22 @@ internal static class Memory
             return new(bytes);
         });
 
-    private static Way<MemoryPoint> ToFile<TStream>(string name, Func<TStream> make, Func<TStream, string, ValueTask> copyAsync)
-        where TStream : Stream
-        => new(
-            name,
-            async point =>
+    private static Way<MemoryPoint> ToFile(string name, Func<Stream> make, bool isPipe = false) => new(
+        name,
+        async point =>
+        {
+            using Stream stream = make();
+            Fill(stream, point);
+            stream.Position = 0;
+            await using (Stream file = isPipe ? FilePipeWriter.Create(point.Path).AsStream() : File.Create(point.Path))
             {
-                using TStream stream = make();
-                Fill(stream, point);
-                stream.Position = 0;
-                await copyAsync(stream, point.Path);
-                return point.CheckFile();
-            },
-            static point => File.Delete(point.Path));
+                await stream.CopyToAsync(file);
+            }
 
-    private static async ValueTask ToFileStreamAsync(Stream stream, string path)
-    {
-        await using FileStream file = new(path, FileMode.Create, FileAccess.Write, FileShare.None);
-        await stream.CopyToAsync(file);
-    }
+            return new FileInfo(point.Path).Length == point.Length ? point.Length
+                : throw new InvalidDataException($"The file does not have {point.Length} bytes.");
+        },
+        static point => File.Delete(point.Path));
 
     private static void Fill(Stream stream, MemoryPoint point)
     {

@@ -1,13 +1,10 @@
 using System.Buffers;
 using System.Buffers.Binary;
 using System.IO.MemoryMappedFiles;
-using System.IO.Pipelines;
 using System.Numerics;
 using System.Runtime.InteropServices;
 using DotNext.IO;
-using Microsoft.Win32.SafeHandles;
 using Nerdbank.Streams;
-using Pipelines.File;
 using Pipelines.Sockets.Unofficial;
 
 namespace FilePipelines.Benchmarks;
@@ -70,27 +67,17 @@ internal struct Int64Sum : IBufferWork
         }
 
         ReadOnlySpan<Vector<long>> vectors = MemoryMarshal.Cast<long, Vector<long>>(integers);
-        Vector<long> first = Vector<long>.Zero;
-        Vector<long> second = Vector<long>.Zero;
-        int i = 0;
-        for (; i + 1 < vectors.Length; i += 2)
+        Vector<long> sums = Vector<long>.Zero;
+        foreach (Vector<long> vector in vectors)
         {
-            first += vectors[i];
-            second += vectors[i + 1];
+            sums += vector;
         }
 
-        if (i < vectors.Length)
-        {
-            first += vectors[i];
-        }
-
-        long sum = Vector.Sum(first + second);
+        _sum += Vector.Sum(sums);
         foreach (long integer in integers[(vectors.Length * Vector<long>.Count)..])
         {
-            sum += integer;
+            _sum += integer;
         }
-
-        _sum += sum;
     }
 
     public readonly long Finish(IntegerFile file)
@@ -136,19 +123,11 @@ internal static class ReadWays<TWork>
 
     internal static Way<ReadPoint> RandomAccessAsync { get; } = new("RandomAccess.ReadAsync", static async point =>
     {
-        TWork work = default;
         using SafeFileHandle handle = point.OpenHandle();
-        byte[] buffer = ArrayPool<byte>.Shared.Rent(point.BufferSize);
-        long offset = 0;
-        int length;
-        while ((length = await RandomAccess.ReadAsync(handle, buffer.AsMemory(0, point.BufferSize), offset)) > 0)
-        {
-            work.Take(buffer.AsSpan(0, length));
-            offset += length;
-        }
-
-        ArrayPool<byte>.Shared.Return(buffer);
-        return work.Finish(point.File);
+        byte[] rented = ArrayPool<byte>.Shared.Rent(point.BufferSize);
+        long answer = await IntoAsync(rented, point, (buffer, offset) => RandomAccess.ReadAsync(handle, buffer, offset));
+        ArrayPool<byte>.Shared.Return(rented);
+        return answer;
     });
 
     /// <summary>The limit of one call a buffer: pread(2) into one rented buffer, with nothing of .NET between. Unix only.</summary>
@@ -226,42 +205,23 @@ internal static class ReadWays<TWork>
     internal static Way<ReadPoint> GetReader { get; } = OverStream(
         "StreamConnection.GetReader", static (stream, point) => StreamConnection.GetReader(stream, RoomForTwo(point)));
 
-    internal static Way<ReadPoint> MappedPipeReader { get; } = Pipe(
-        "MemoryMappedPipeReader", static point => MemoryMappedPipeReader.Create(point.File.Path, point.BufferSize));
-
     internal static IReadOnlyList<Way<ReadPoint>> All { get; } =
     [
         FileStreamSync, FileStreamSyncRented, FileStreamAsync, PipeReaderCreate, FileStreamToPipe, RandomAccessSync, RandomAccessAsync, Own,
         OwnAhead, KernelCopy, .. OperatingSystem.IsWindows() ? (Way<ReadPoint>[])[] : [SystemCall], UsePipeReader, UseStrictPipeReader,
-        GetReader, MappedPipeReader,
+        GetReader,
     ];
 
     private static Way<ReadPoint> StreamSync(string name, int? streamBuffer) => new(name, point =>
     {
-        TWork work = default;
         using FileStream stream = point.OpenStream(streamBuffer ?? point.BufferSize);
-        byte[] buffer = new byte[point.BufferSize];
-        int length;
-        while ((length = stream.Read(buffer, 0, buffer.Length)) > 0)
-        {
-            work.Take(buffer.AsSpan(0, length));
-        }
-
-        return new(work.Finish(point.File));
+        return new(Into(new byte[point.BufferSize], point, (buffer, _) => stream.Read(buffer)));
     });
 
     private static Way<ReadPoint> StreamAsync(string name, int? streamBuffer) => new(name, async point =>
     {
-        TWork work = default;
         using FileStream stream = point.OpenStream(streamBuffer ?? point.BufferSize);
-        byte[] buffer = new byte[point.BufferSize];
-        int length;
-        while ((length = await stream.ReadAsync(buffer)) > 0)
-        {
-            work.Take(buffer.AsSpan(0, length));
-        }
-
-        return work.Finish(point.File);
+        return await IntoAsync(new byte[point.BufferSize], point, (buffer, _) => stream.ReadAsync(buffer));
     });
 
     private static Way<ReadPoint> Pipe(string name, Func<ReadPoint, PipeReader> create)
@@ -287,19 +247,35 @@ internal static class ReadWays<TWork>
 
     private delegate int ReadCall(Span<byte> buffer, long offset);
 
-    private static long Rented(ReadPoint point, ReadCall read)
+    private static long Into(byte[] buffer, ReadPoint point, ReadCall read)
     {
         TWork work = default;
-        byte[] buffer = ArrayPool<byte>.Shared.Rent(point.BufferSize);
         long offset = 0;
-        int length;
-        while ((length = read(buffer.AsSpan(0, point.BufferSize), offset)) > 0)
+        for (int length; (length = read(buffer.AsSpan(0, point.BufferSize), offset)) > 0; offset += length)
         {
             work.Take(buffer.AsSpan(0, length));
-            offset += length;
         }
 
+        return work.Finish(point.File);
+    }
+
+    private static long Rented(ReadPoint point, ReadCall read)
+    {
+        byte[] buffer = ArrayPool<byte>.Shared.Rent(point.BufferSize);
+        long answer = Into(buffer, point, read);
         ArrayPool<byte>.Shared.Return(buffer);
+        return answer;
+    }
+
+    private static async ValueTask<long> IntoAsync(byte[] buffer, ReadPoint point, Func<Memory<byte>, long, ValueTask<int>> readAsync)
+    {
+        TWork work = default;
+        long offset = 0;
+        for (int length; (length = await readAsync(buffer.AsMemory(0, point.BufferSize), offset)) > 0; offset += length)
+        {
+            work.Take(buffer.AsSpan(0, length));
+        }
+
         return work.Finish(point.File);
     }
 
@@ -406,7 +382,7 @@ internal static class Reading
     [
         .. GridMebibytes.Select(mebibytes => Points(scale, $"read-{mebibytes}", string.Empty, mebibytes,
             ReadWays<LastEightBytes>.All, mebibytes == 4 ? 16 : 45)),
-        Points(scale, "sum-4", ", every byte summed", 4, [.. ReadWays<Int64Sum>.All, ReadWays<Int64Sum>.MemoryMapped], 12),
+        Points(scale, "sum-4", ", every byte summed", 4, ReadWays<Int64Sum>.All, 12),
     ];
 
     /// <summary>Each way with the buffer that suits it best, and each way by default.</summary>
@@ -454,7 +430,7 @@ internal static class Reading
             IEnumerable<Way<ReadPoint>> ways = new[]
             {
                 ReadWays<Int64Sum>.FileStreamSync, ReadWays<Int64Sum>.FileStreamAsync, ReadWays<Int64Sum>.PipeReaderCreate,
-                ReadWays<Int64Sum>.Own, ReadWays<Int64Sum>.OwnAhead, ReadWays<Int64Sum>.MemoryMapped,
+                ReadWays<Int64Sum>.Own, ReadWays<Int64Sum>.OwnAhead,
             }.Select(way => way with { Prepare = static point => PageCache.Evict(point.File.Path) });
             return [.. s_coldSizes.Select(size => Column.Of(SizeText.Of(size), ways, new ReadPoint(file, size)))];
         })
@@ -466,7 +442,7 @@ internal static class Reading
         name,
         [
             ReadWays<Int64Sum>.FileStreamSync, ReadWays<Int64Sum>.RandomAccessSync, ReadWays<Int64Sum>.PipeReaderCreate,
-            ReadWays<Int64Sum>.Own, ReadWays<Int64Sum>.OwnAhead, ReadWays<Int64Sum>.MemoryMapped, ReadWays<Int64Sum>.MappedPipeReader,
+            ReadWays<Int64Sum>.Own, ReadWays<Int64Sum>.OwnAhead, ReadWays<Int64Sum>.MemoryMapped,
         ],
         new ReadPoint(file, MappedBufferSize));
 

@@ -1,6 +1,5 @@
 using System.Buffers;
 using System.Buffers.Binary;
-using Pipelines.File;
 
 namespace FilePipelines.Benchmarks;
 
@@ -46,29 +45,24 @@ internal static class Records
         new("ReadRecordBatchesAsync, a lambda", () => BatchesAsync(
             path, static (ReadOnlySpan<byte> bytes, out int consumed, out long record) => TryTake(bytes, out consumed, out record))),
         new("ReadRecordBatchesAsync, a struct", () => StructBatchesAsync(path)),
-        new("ReadRecordBatchesAsync, with offsets", () => OffsetsAsync(path)),
     ];
 
     private static long ByHand<TParser>(string path, int size, TParser parser)
         where TParser : struct, IRecordParser<long>
     {
         long sum = 0;
-        byte[] buffer = new byte[size];
-        using FileStream stream = new(path, FileMode.Open, FileAccess.Read, FileShare.Read, bufferSize: 0, FileOptions.SequentialScan);
-        int left = 0;
-        for (int read; (read = stream.Read(buffer.AsSpan(left))) > 0;)
+        int left = ReadLoop.Run(path, size, rest =>
         {
-            ReadOnlySpan<byte> rest = buffer.AsSpan(0, left + read);
+            long some = 0;
             while (parser.Parse(rest, out int length, out long record) == OperationStatus.Done)
             {
-                sum += record;
+                some += record;
                 rest = rest[length..];
             }
 
-            rest.CopyTo(buffer);
-            left = rest.Length;
-        }
-
+            sum += some;
+            return rest;
+        });
         return left == 0 ? sum : throw new InvalidDataException("A record is damaged, cut off, or longer than the buffer.");
     }
 
@@ -94,20 +88,6 @@ internal static class Records
             foreach (long record in batch)
             {
                 sum += record;
-            }
-        }
-
-        return sum;
-    }
-
-    private static async ValueTask<long> OffsetsAsync(string path)
-    {
-        long sum = 0;
-        await foreach (RecordBatch<long> batch in FilePipeReader.Create(path).ReadRecordBatchesAsync<long>(TryTake))
-        {
-            foreach (LocatedRecord<long> record in batch.WithOffsets())
-            {
-                sum += record.Record;
             }
         }
 

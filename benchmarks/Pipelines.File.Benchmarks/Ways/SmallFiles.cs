@@ -1,6 +1,4 @@
 using System.Buffers;
-using System.IO.Pipelines;
-using Pipelines.File;
 
 namespace FilePipelines.Benchmarks;
 

@@ -1,9 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
-using System.IO.Pipelines;
-using Microsoft.Win32.SafeHandles;
-using Pipelines.File;
-
 namespace FilePipelines.Benchmarks;
 
 /// <summary>
@@ -82,14 +76,14 @@ internal static class Waits
         IntegerFile file = IntegerFile.Make(folder, FileLength);
         return await Loads.MeasureAsync(
         [
-            new ColdReads("a thread each", true, file, static (handle, buffer, offset) =>
+            ColdReads("a thread each", true, file, static (handle, buffer, offset) =>
             {
                 Check(offset, buffer.AsSpan(0, RandomAccess.Read(handle, buffer, offset)));
                 return default;
             }),
-            new ColdReads("RandomAccess.ReadAsync", false, file, static async (handle, buffer, offset)
+            ColdReads("RandomAccess.ReadAsync", false, file, static async (handle, buffer, offset)
                 => Check(offset, buffer.AsSpan(0, await RandomAccess.ReadAsync(handle, buffer, offset)))),
-            new ColdReads("FilePipeReader", false, file, static async (handle, _, offset) =>
+            ColdReads("FilePipeReader", false, file, static async (handle, _, offset) =>
             {
                 FilePipeReader reader = FilePipeReader.Create(
                     handle, new() { Offset = offset, Length = PieceSize, BufferSize = PieceSize, LeaveOpen = true });
@@ -102,7 +96,7 @@ internal static class Waits
 
     private static IReadOnlyList<LoadWay> FlushWays() =>
     [
-        new FileEach<FileStream>("a thread each", true, static path => new(path, FileMode.Create, FileAccess.Write, FileShare.Read, 0),
+        FileEach<FileStream>("a thread each", true, static path => new(path, FileMode.Create, FileAccess.Write, FileShare.Read, 0),
             static stream =>
             {
                 stream.Write(s_record);
@@ -111,7 +105,7 @@ internal static class Waits
             }),
 
         // There is no asynchronous way to the device.
-        new FileEach<FileStream>("FileStream, Flush(true)", false,
+        FileEach<FileStream>("FileStream, Flush(true)", false,
             static path => new(path, FileMode.Create, FileAccess.Write, FileShare.Read, 4096, FileOptions.Asynchronous),
             static async stream =>
             {
@@ -119,7 +113,7 @@ internal static class Waits
                 await stream.FlushAsync();
                 stream.Flush(flushToDisk: true);
             }),
-        new FileEach<FilePipeWriter>("FilePipeWriter", false,
+        FileEach<FilePipeWriter>("FilePipeWriter", false,
             static path => FilePipeWriter.Create(path, new() { FlushGuarantee = FlushGuarantee.Durable }),
             static async writer => await writer.WriteAsync(s_record)),
     ];
@@ -180,73 +174,66 @@ internal static class Waits
     }
 
     /// <summary>Each caller reads pieces at places of its own, the same in every run, through a handle of its own.</summary>
-    private sealed class ColdReads(string name, bool blocks, IntegerFile file, Func<SafeFileHandle, byte[], long, ValueTask> readAsync)
-        : LoadWay(name, Reads, blocks)
-    {
-        private (SafeFileHandle Handle, byte[] Buffer, Random Places)[] _callers = [];
-
-        internal override ValueTask OpenAsync(string path, int callers)
+    private static LoadWay ColdReads(string name, bool blocks, IntegerFile file, Func<SafeFileHandle, byte[], long, ValueTask> readAsync)
+        => new(name, Reads, blocks, (_, count) =>
         {
-            _callers = [.. Enumerable.Range(0, callers).Select(caller => (
+            (SafeFileHandle Handle, byte[] Buffer, Random Places)[] callers = [.. Enumerable.Range(0, count).Select(caller => (
                 File.OpenHandle(file.Path, FileMode.Open, FileAccess.Read, FileShare.Read, FileOptions.RandomAccess),
                 new byte[PieceSize], new Random(caller)))];
-            return default;
-        }
-
-        internal override ValueTask BeginRoundAsync()
-        {
-            PageCache.Evict(file.Path);
-            return default;
-        }
-
-        internal override ValueTask OperateAsync(int caller)
-        {
-            (SafeFileHandle handle, byte[] buffer, Random places) = _callers[caller];
-            return readAsync(handle, buffer, places.NextInt64(file.Length / PieceSize) * PieceSize);
-        }
-
-        public override ValueTask DisposeAsync()
-        {
-            Array.ForEach(_callers, static caller => caller.Handle.Dispose());
-            return default;
-        }
-    }
+            return new(new OpenLoad(
+                caller =>
+                {
+                    (SafeFileHandle handle, byte[] buffer, Random places) = callers[caller];
+                    return readAsync(handle, buffer, places.NextInt64(file.Length / PieceSize) * PieceSize);
+                },
+                () =>
+                {
+                    Array.ForEach(callers, static caller => caller.Handle.Dispose());
+                    return default;
+                })
+            {
+                BeginRoundAsync = () =>
+                {
+                    PageCache.Evict(file.Path);
+                    return default;
+                },
+            });
+        });
 
     /// <summary>Each caller flushes to a file of its own, which is made anew in each round.</summary>
-    private sealed class FileEach<TFile>(string name, bool blocks, Func<string, TFile> open, Func<TFile, ValueTask> flushAsync)
-        : LoadWay(name, Flushes, blocks)
+    private static LoadWay FileEach<TFile>(string name, bool blocks, Func<string, TFile> open, Func<TFile, ValueTask> flushAsync)
         where TFile : IAsyncDisposable
-    {
-        private (string Path, TFile File, int Flushes)[] _callers = [];
-
-        internal override ValueTask OpenAsync(string path, int callers)
+        => new(name, Flushes, blocks, (path, count) =>
         {
-            _callers = [.. Enumerable.Range(0, callers).Select(caller => ($"{path}-{caller}", default(TFile)!, 0))];
-            return default;
-        }
-
-        internal override ValueTask BeginRoundAsync()
-        {
-            _callers = [.. _callers.Select(caller => (caller.Path, open(caller.Path), 0))];
-            return default;
-        }
-
-        internal override ValueTask OperateAsync(int caller)
-        {
-            _callers[caller].Flushes++;
-            return flushAsync(_callers[caller].File);
-        }
-
-        internal override async ValueTask EndRoundAsync()
-        {
-            foreach ((string path, TFile file, int flushes) in _callers)
+            TFile[] files = new TFile[count];
+            int[] flushes = new int[count];
+            return new(new OpenLoad(
+                caller =>
+                {
+                    flushes[caller]++;
+                    return flushAsync(files[caller]);
+                },
+                static () => default)
             {
-                await file.DisposeAsync();
-                _ = new FileInfo(path).Length == (long)flushes * FlushSize ? 0
-                    : throw new InvalidDataException("A file has not got all that was flushed.");
-            }
-        }
+                BeginRoundAsync = () =>
+                {
+                    Array.Clear(flushes);
+                    for (int caller = 0; caller < count; caller++)
+                    {
+                        files[caller] = open($"{path}-{caller}");
+                    }
 
-        public override ValueTask DisposeAsync() => default;
-    }
+                    return default;
+                },
+                EndRoundAsync = async () =>
+                {
+                    for (int caller = 0; caller < count; caller++)
+                    {
+                        await files[caller].DisposeAsync();
+                        _ = new FileInfo($"{path}-{caller}").Length == (long)flushes[caller] * FlushSize ? 0
+                            : throw new InvalidDataException("A file has not got all that was flushed.");
+                    }
+                },
+            });
+        });
 }

@@ -1,10 +1,7 @@
 using System.IO.Compression;
-using System.IO.Pipelines;
 using System.Runtime.InteropServices;
 using DotNext.IO;
-using Microsoft.Win32.SafeHandles;
 using Nerdbank.Streams;
-using Pipelines.File;
 
 namespace FilePipelines.Benchmarks;
 
@@ -76,9 +73,6 @@ internal static class WriteWays
 {
     private const int DefaultStreamBuffer = 4096;
 
-    // Of the durable flushes that wait together.
-    private const int Waiting = 16;
-
     /// <summary>The baseline has the 4 KiB buffer that a FileStream has by default.</summary>
     internal static Way<WritePoint> FileStreamSync { get; } = StreamSync("FileStreamSync", DefaultStreamBuffer);
 
@@ -91,21 +85,24 @@ internal static class WriteWays
     internal static Way<WritePoint> FileStreamAsyncUnbuffered { get; } = StreamAsync("FileStreamAsync, unbuffered", 0);
 
     /// <summary>The handle itself, one call a piece.</summary>
-    internal static Way<WritePoint> RandomAccessSync { get; } = OverHandle("RandomAccess.Write", static (handle, point, offset) =>
-    {
-        RandomAccess.Write(handle, point.PieceAt(offset).Span, offset);
-        return default;
-    });
+    internal static Way<WritePoint> RandomAccessSync { get; } = Pieces(
+        "RandomAccess.Write", static point => point.OpenHandle(), static (handle, piece, offset) =>
+        {
+            RandomAccess.Write(handle, piece.Span, offset);
+            return default;
+        });
 
-    internal static Way<WritePoint> RandomAccessAsync { get; } = OverHandle(
-        "RandomAccess.WriteAsync", static (handle, point, offset) => RandomAccess.WriteAsync(handle, point.PieceAt(offset), offset));
+    internal static Way<WritePoint> RandomAccessAsync { get; } = Pieces(
+        "RandomAccess.WriteAsync", static point => point.OpenHandle(),
+        static (handle, piece, offset) => RandomAccess.WriteAsync(handle, piece, offset));
 
     /// <summary>The limit of one call a piece: pwrite(2), with nothing of .NET between. Unix only.</summary>
-    internal static Way<WritePoint> SystemCall { get; } = OverHandle("pwrite(2)", static (handle, point, offset) =>
-    {
-        Libc.PWriteAll(handle, point.PieceAt(offset).Span, offset);
-        return default;
-    });
+    internal static Way<WritePoint> SystemCall { get; } = Pieces(
+        "pwrite(2)", static point => point.OpenHandle(), static (handle, piece, offset) =>
+        {
+            Libc.PWriteAll(handle, piece.Span, offset);
+            return default;
+        });
 
     /// <summary>What .NET offers, without a second buffer in the stream, which every flush would empty anyway.</summary>
     internal static Way<WritePoint> PipeWriterCreate { get; } = Pipe(
@@ -117,26 +114,6 @@ internal static class WriteWays
 
     internal static Way<WritePoint> Written { get; } = Own("FilePipeWriter, written", FlushGuarantee.Written);
     internal static Way<WritePoint> Durable { get; } = Own("FilePipeWriter, durable", FlushGuarantee.Durable);
-
-    /// <summary>Durable flushes of which several wait at once: one sync serves all that wait for one.</summary>
-    internal static Way<WritePoint> GroupedDurable { get; } = new("FilePipeWriter, durable, 16 flushes wait", static async point =>
-    {
-        FilePipeWriter writer = Create(point, FlushGuarantee.Durable, FileMode.Create);
-        Queue<Task<FlushResult>> flushes = new(Waiting);
-        for (long offset = 0; offset < point.Length; offset += point.FlushSize)
-        {
-            if (flushes.Count == Waiting)
-            {
-                await flushes.Dequeue();
-            }
-
-            flushes.Enqueue(writer.WriteAsync(point.PieceAt(offset)).AsTask());
-        }
-
-        await Task.WhenAll(flushes);
-        await writer.CompleteAsync();
-        return point.Finish();
-    });
 
     /// <summary>What a durable write is in .NET: each piece written without a buffer in between, and waiting for the device.</summary>
     internal static Way<WritePoint> FileStreamDurable { get; } = StreamSync("FileStream, flush to disk", 0, isDurable: true);
@@ -185,44 +162,32 @@ internal static class WriteWays
     ];
 
     private static Way<WritePoint> StreamSync(
-        string name, int streamBuffer, FileMode mode = FileMode.Create, bool isDurable = false) => new(name, point =>
-    {
-        using (FileStream stream = point.OpenStream(streamBuffer, mode))
-        {
-            for (long offset = 0; offset < point.Length; offset += point.FlushSize)
+        string name, int streamBuffer, FileMode mode = FileMode.Create, bool isDurable = false) => Pieces(
+            name, point => point.OpenStream(streamBuffer, mode), (stream, piece, _) =>
             {
-                stream.Write(point.PieceAt(offset).Span);
+                stream.Write(piece.Span);
                 if (isDurable)
                 {
                     stream.Flush(flushToDisk: true);
                 }
-            }
-        }
 
-        return new(point.Finish());
-    });
+                return default;
+            });
 
-    private static Way<WritePoint> StreamAsync(string name, int streamBuffer) => new(name, async point =>
-    {
-        await using (FileStream stream = point.OpenStream(streamBuffer))
-        {
-            for (long offset = 0; offset < point.Length; offset += point.FlushSize)
-            {
-                await stream.WriteAsync(point.PieceAt(offset));
-            }
-        }
+    private static Way<WritePoint> StreamAsync(string name, int streamBuffer)
+        => Pieces(name, point => point.OpenStream(streamBuffer), static (stream, piece, _) => stream.WriteAsync(piece));
 
-        return point.Finish();
-    });
-
-    private static Way<WritePoint> OverHandle(string name, Func<SafeFileHandle, WritePoint, long, ValueTask> writeAsync)
+    // One call a piece.
+    private static Way<WritePoint> Pieces<TFile>(
+        string name, Func<WritePoint, TFile> open, Func<TFile, ReadOnlyMemory<byte>, long, ValueTask> writeAsync)
+        where TFile : IDisposable
         => new(name, async point =>
         {
-            using (SafeFileHandle handle = point.OpenHandle())
+            using (TFile file = open(point))
             {
                 for (long offset = 0; offset < point.Length; offset += point.FlushSize)
                 {
-                    await writeAsync(handle, point, offset);
+                    await writeAsync(file, point.PieceAt(offset), offset);
                 }
             }
 
@@ -236,11 +201,13 @@ internal static class WriteWays
     });
 
     private static Way<WritePoint> Own(string name, FlushGuarantee guarantee, FileMode mode = FileMode.Create)
-        => Pipe(name, point => Create(point, guarantee, mode));
-
-    private static FilePipeWriter Create(WritePoint point, FlushGuarantee guarantee, FileMode mode) => FilePipeWriter.Create(
-        point.Path,
-        new() { Mode = mode, FlushGuarantee = guarantee, PreallocationSize = point.PreallocationSize, FileOptions = point.Options });
+        => Pipe(name, point => FilePipeWriter.Create(point.Path, new()
+        {
+            Mode = mode,
+            FlushGuarantee = guarantee,
+            PreallocationSize = point.PreallocationSize,
+            FileOptions = point.Options,
+        }));
 
     private static async ValueTask WriteAllAsync(PipeWriter writer, WritePoint point)
     {
@@ -327,7 +294,7 @@ internal static class Writing
         "**Durable flushes**: each sync is handed to another thread; `Flush(true)` blocks its own.",
         folder => [.. s_durableSizes.Select(size => ColumnOf(
             SizeText.Of(size),
-            [WriteWays.FileStreamDurable, WriteWays.Durable, WriteWays.GroupedDurable],
+            [WriteWays.FileStreamDurable, WriteWays.Durable],
             new WritePoint(folder.PathOf(FileName), DurablePieces * (long)size, size)))]);
 
     /// <summary>A GZipStream over each stream that a file may be written through.</summary>

@@ -7,12 +7,10 @@ internal sealed class ReadingChapter(Scale scale) : GridChapter("Reading: the gr
 
     private GridResult[] Grids => [.. Reading.GridMebibytes.Select(mebibytes => Find($"read-{mebibytes}"))];
 
-    // One way touches one page of such a buffer, and leaves the others alone.
     internal override IEnumerable<Headline> Headlines =>
     [
         Headline.OfGrids("headline-reading", "Reading with buffers of 2 to 256 KiB", Own, Grids),
-        Headline.OfGrids("headline-reading-256", "Reading, 256 KiB for all", Own,
-            [.. Grids.Select(grid => grid.Only(grid.Points.Count - 1, without: ReadWays<LastEightBytes>.MappedPipeReader.Name))]),
+        Headline.OfGrids("headline-reading-256", "Reading, 256 KiB for all", Own, [.. Grids.Select(grid => grid.Last)]),
         Headline.OfGrids("headline-copy", "Reading, against the kernel's bare copy", Own, Grids, Reading.KernelCopyName)
             with { IsAside = true },
     ];
@@ -21,8 +19,7 @@ internal sealed class ReadingChapter(Scale scale) : GridChapter("Reading: the gr
     {
         page.Paragraph("A file of incrementing 64-bit integers is opened, read to its end and closed; the last eight bytes of every buffer "
             + "are looked at, and have to be the integer that stands there. A read of `FilePipeReader` brings 256 KiB at least. Dashed, "
-            + "faint lines are the figures of 2019 (Windows 10, .NET Core 2.1); the pale stroke behind a dot spans the quartiles. "
-            + "`MemoryMappedPipeReader` is favored: of a buffer of 256 KiB it touches one page.");
+            + "faint lines are the figures of 2019 (Windows 10, .NET Core 2.1); the pale stroke behind a dot spans the quartiles.");
         page.Paragraph("In 2019 the report of Pipelines.File.Unofficial concluded that no file pipeline is worth having: its adapters "
             + $"cost {Figures.Number(Mean2019("PipelineAdapter"))} times a synchronous `FileStream`, its native reader "
             + $"{Figures.Number(Mean2019("PipelineNative"))} times. On .NET {Environment.Version.Major} `FilePipeReader` takes "

@@ -1,6 +1,3 @@
-using System.Diagnostics;
-using System.Globalization;
-
 namespace FilePipelines.Benchmarks.Reporting;
 
 /// <summary>What benchmarks/serve.sh measures from outside: files served over HTTP, and uploads. Needs wrk and curl.</summary>

@@ -27,7 +27,7 @@ internal sealed class WritingChapter(Scale scale) : GridChapter("Writing", [.. W
 /// <summary>
 /// What is on the device when it is done: commits of many producers, flushes one after the other, and files that are replaced.
 /// </summary>
-internal sealed class DurableChapter(Scale scale) : GridChapter("Durable", [Writing.Durable(scale), .. Replacing.Grids(scale)])
+internal sealed class DurableChapter(Scale scale) : GridChapter("Durable", [Writing.Durable(scale), Replacing.Grid(scale)])
 {
     private const double CommitWeight = 45;
     private static readonly string[] s_kinds = [Commits.Preallocated, Commits.Growing];
