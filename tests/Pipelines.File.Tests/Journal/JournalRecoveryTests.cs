@@ -155,6 +155,24 @@ public sealed class JournalRecoveryTests : InAJournal
         Assert.Contains("another journal", e.Message, StringComparison.Ordinal);
     }
 
+    /// <summary>It has the number that the next one names, but was repaired since: that one did not go on from it.</summary>
+    [Fact]
+    public async Task OpenAsync_SegmentOfAnotherEpoch_Throws()
+    {
+        await Journaled.MakeAsync(_folder, 200, s_small);
+        SegmentFile before = SegmentFile.In(_folder)[0];
+        byte[] header = (SegmentHeader.Read(before) with { Epoch = SegmentHeader.NewEpoch() }).ToBytes();
+        using (FileStream file = File.OpenWrite(before.Path))
+        {
+            file.Write(header);
+        }
+
+        InvalidJournalException e = await Assert.ThrowsAsync<InvalidJournalException>(
+            async () => await Journal.OpenAsync(_folder, cancellationToken: _stop));
+        Assert.Equal(SegmentFile.In(_folder)[1].Path, e.Path);
+        Assert.Contains("before this one is missing", e.Message, StringComparison.Ordinal);
+    }
+
     /// <summary>As when a backup is put back in part: each of its records is whole, but the next segment went on from others.</summary>
     [Fact]
     public async Task VerifyAsync_SegmentOfACopyThatWentOnOtherwise_Throws()

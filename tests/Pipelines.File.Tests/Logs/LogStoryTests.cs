@@ -30,6 +30,7 @@ public sealed class LogStoryTests
     [InlineData("names {name}-#; write 1; follow; read 1; mv log log-20261122; reopen; write 2; tick; mv log log-2026-11-22_13.59; reopen; "
         + "write 3; read 2 3")]
     [InlineData(Old + "write 1; follow; read 1; mv log old/log.2; reopen; write 2; tick; mv log old/log.1; reopen; write 3; read 2 3")]
+    [InlineData(Many + "mv log log.1; reopen; write 5003; pause; read 2-5003; quiet")]
     [InlineData("names {stem}.*.txt; write 1; follow; read 1; mv log log.b.txt; reopen; write 2; tick; mv log log.a.txt; reopen; write 3; "
         + "read 2 3")]
     public Task Rotation(string story) => LogStory.RunAsync(story);

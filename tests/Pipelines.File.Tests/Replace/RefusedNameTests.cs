@@ -8,6 +8,23 @@ public sealed class RefusedNameTests : FileTests
 
     /// <summary>SMB: the rename is refused while somebody has the old file open, which is deleted when it is closed.</summary>
     [Fact]
+    public async Task Abort_WhileTheFileGetsItsName_IsTooLateAndDoesNothing()
+    {
+        string path = _folder.File("f", [1, 2, 3]);
+        using Gate gate = new();
+        RefusedCalls calls = new() { NamelessError = Libc.EOPNOTSUPP, OnRename = gate.Hold };
+        FilePipeWriter writer = FilePipeWriter.Create(path, new() { Replace = true }, calls);
+        await writer.WriteAsync(new byte[] { 4 }, _stop);
+        Task completing = Task.Run(() => writer.CompleteAsync().AsTask(), _stop);
+        gate.WaitForCall();
+        writer.Abort();
+        Assert.False(completing.IsCompleted);
+        gate.Open();
+        await completing.WaitAsync(Eventually.Limit, _stop);
+        Assert.Equal([4], File.ReadAllBytes(path));
+    }
+
+    [Fact]
     public async Task CompleteAsync_RenameFailsAndTheOldFileIsGone_KeepsTheNewAndSaysWhere()
     {
         string path = _folder.File("f", [1]);
