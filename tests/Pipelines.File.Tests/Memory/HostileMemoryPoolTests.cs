@@ -97,6 +97,7 @@ public sealed class HostileMemoryPoolTests : FileTests
         }
 
         Assert.True(errors <= pool.Thrown, "One error of the pool is thrown once.");
+        Assert.True(errors == 1 || (from, to) != (1, 1) || part is nameof(Part.Unpin) or nameof(Part.Dispose), "The first is told.");
         if (part is nameof(Part.Unpin) or nameof(Part.Dispose) || to < int.MaxValue)
         {
             Assert.Equal(Length, index);
@@ -106,22 +107,6 @@ public sealed class HostileMemoryPoolTests : FileTests
         Exception? last = await Record.ExceptionAsync(async () => await reader.CompleteAsync());
         Assert.True(last is null or HostilePoolException, $"{last}");
         AssertReleased(handle, pool);
-    }
-
-    [Theory]
-    [InlineData("MaxBufferSize"), InlineData("Rent"), InlineData("Memory"), InlineData("Pin")]
-    public async Task ReadAsync_PoolThrowsAtTheFirst_ThrowsThatAndTheNextReadWorks(string part)
-    {
-        foreach (bool isHandedOver in new[] { false, true })
-        {
-            HostilePool pool = new() { Throws = Enum.Parse<Part>(part), ToCall = 1 };
-            ScriptedCalls calls = new() { OnReadNoWait = _ => isHandedOver ? -Libc.EAGAIN : null };
-            FilePipeReader reader = calls.Read(_folder.File("f", Pattern.Bytes(1000)), new() { Pool = pool });
-            await Assert.ThrowsAsync<HostilePoolException>(async () => await reader.ReadAsync(_stop));
-            Assert.Equal(Pattern.Bytes(1000), (await reader.ReadAsync(_stop)).Buffer.ToArray());
-            await reader.CompleteAsync();
-            Assert.True(reader.OpenedFile.Handle.IsClosed);
-        }
     }
 
     [Theory]

@@ -255,20 +255,6 @@ public sealed class MemoryThatIsOutTests : FileTests
         }
     }
 
-    [Fact]
-    public async Task WriterComplete_AfterThePoolHadNoMemoryForALargerPiece_GivesEverythingBack()
-    {
-        CheckedPool pool = new() { Limit = 1 };
-        FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = 1000, Pool = pool });
-        Pattern.Fill(writer.GetSpan(500)[..500], 0);
-        writer.Advance(500);
-        Assert.Throws<InvalidOperationException>(() => writer.GetMemory(200_000));
-        Assert.Throws<ArgumentOutOfRangeException>(() => writer.GetMemory(-1));
-        await writer.CompleteAsync();
-        Assert.Equal(0, pool.Rented);
-        Assert.Equal(Pattern.Bytes(500), File.ReadAllBytes(_folder.File("f")));
-    }
-
     /// <summary>Readers and writers that rent whatever the pool has of these sizes, and write to it.</summary>
     private async Task OthersUseThePoolAsync()
     {
