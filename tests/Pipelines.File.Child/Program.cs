@@ -3,6 +3,7 @@ using System.Diagnostics;
 using System.Diagnostics.Metrics;
 using System.Globalization;
 using System.IO.Pipelines;
+using System.Text;
 using FilePipelines.Child;
 using Microsoft.Win32.SafeHandles;
 using Pipelines.File;
@@ -51,19 +52,13 @@ try
 {
     return args[0] switch
     {
-        "write" => await WriteAsync(
-            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
-            new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args) }),
-        "replace" => await WriteAsync(
-            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
-            new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true }),
+        "write" => await WriteAsync(args, new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args) }),
+        "replace" => await WriteAsync(args, new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true }),
         "replacenew" => await WriteAsync(
-            args[1], long.Parse(args[2], CultureInfo.InvariantCulture), int.Parse(args[3], CultureInfo.InvariantCulture),
-            new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
+            args, new FilePipeWriterOptions { FlushGuarantee = GuaranteeOf(args), Replace = true, Mode = FileMode.CreateNew }),
         "buffer" => await BufferAsync(args[1]),
-        "journal" => await JournalCommands.AppendAsync(
-            args[1], int.Parse(args[2], CultureInfo.InvariantCulture), args.Length > 3 ? args[3] : null),
-        "journalturns" => await JournalCommands.TakeTurnsAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
+        "journal" => await JournalCommands.AppendAsync(args[1], IntOf(args[2]), args.Length > 3 ? args[3] : null),
+        "journalturns" => await JournalCommands.TakeTurnsAsync(args[1], IntOf(args[2])),
         "journalrepair" => await JournalCommands.RepairAsync(args[1]),
         "journalread" => await JournalCommands.ReadAsync(args[1]),
         "journalopen" => await JournalCommands.OpenAsync(args[1]),
@@ -71,16 +66,13 @@ try
         "journalcount" => await JournalCommands.CountAsync(args[1]),
         "meter" => await ReadAndListenAsync(args[1]),
         "lock" => KeepLock(args[1]),
-        "read" => await ReadAsync(args[1], int.Parse(args[2], CultureInfo.InvariantCulture)),
+        "read" => await ReadAsync(args[1], IntOf(args[2])),
         "copy" => await CopyAsync(args.Length > 1 ? long.Parse(args[1], CultureInfo.InvariantCulture) : null),
-        "lines" => await LinesAsync(
-            FilePipeWriter.OpenStandardOutput(), args[1], int.Parse(args[2], CultureInfo.InvariantCulture), linesAFlush: 1),
+        "lines" => await LinesAsync(FilePipeWriter.OpenStandardOutput(), args[1], IntOf(args[2]), linesAFlush: 1),
         "append" => await LinesAsync(
             FilePipeWriter.Create(args[1], new FilePipeWriterOptions { Mode = FileMode.Append, Share = FileShare.ReadWrite }),
-            args[2],
-            int.Parse(args[3], CultureInfo.InvariantCulture),
-            linesAFlush: 100),
-        "handle" => await HandleAsync(int.Parse(args[1], CultureInfo.InvariantCulture)),
+            args[2], IntOf(args[3]), linesAFlush: 100),
+        "handle" => await HandleAsync(IntOf(args[1])),
         "starve" => await StarveAsync(args[1]),
         "poolcaller" => WriteOnTheLastPoolThread(args[1]),
         "underlock" => CompleteUnderLock(args[1], hasCallersPool: args[2] == "callers"),
@@ -89,7 +81,7 @@ try
         "unfollowed" => await FollowWithoutDescriptorsAsync(args[1]),
         "starvedlog" => await FollowStarvedLogAsync(args[1]),
         "ship" => await ShipAsync(args[1], args[2]),
-        "shipbatches" => await LogShipping.RunAsync(args[1], args[2], int.Parse(args[3], CultureInfo.InvariantCulture)),
+        "shipbatches" => await LogShipping.RunAsync(args[1], args[2], IntOf(args[3])),
         "printlogs" => await LogShipping.PrintAsync(args[1..]),
         "leave" => await LeaveAsync(args[1]),
         "memory" => RunOutOfMemory(args[1]),
@@ -164,9 +156,13 @@ static async Task<int> BufferAsync(string folder)
 
 static FlushGuarantee GuaranteeOf(string[] arguments) => Enum.Parse<FlushGuarantee>(arguments[4]);
 
-static async Task<int> WriteAsync(string path, long total, int chunk, FilePipeWriterOptions options)
+static int IntOf(string argument) => int.Parse(argument, CultureInfo.InvariantCulture);
+
+static async Task<int> WriteAsync(string[] arguments, FilePipeWriterOptions options)
 {
-    FilePipeWriter writer = FilePipeWriter.Create(path, options);
+    long total = long.Parse(arguments[2], CultureInfo.InvariantCulture);
+    int chunk = IntOf(arguments[3]);
+    FilePipeWriter writer = FilePipeWriter.Create(arguments[1], options);
     try
     {
         for (long index = 0; index < total; index += chunk)
@@ -224,7 +220,7 @@ static async Task<int> ReadExhaustedAsync(string path)
     await Task.Delay(50);
     stream.Write("first "u8);
     ReadResult first = await read;
-    Console.Write(System.Text.Encoding.ASCII.GetString(first.Buffer.ToArray()));
+    Console.Write(Encoding.ASCII.GetString(first.Buffer.ToArray()));
     reader.AdvanceTo(first.Buffer.End);
     await Task.Delay(1000);
 
@@ -253,7 +249,7 @@ static async Task<int> ReadExhaustedAsync(string path)
 
     stream.Write("told"u8);
     ReadResult result = await read;
-    Console.WriteLine(System.Text.Encoding.ASCII.GetString(result.Buffer.ToArray()));
+    Console.WriteLine(Encoding.ASCII.GetString(result.Buffer.ToArray()));
     return 0;
 }
 
@@ -295,7 +291,7 @@ static async Task<int> LinesAsync(FilePipeWriter writer, string text, int count,
 {
     for (int i = 0; i < count; i++)
     {
-        writer.Write(System.Text.Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{text} {i}\n")));
+        writer.Write(Encoding.UTF8.GetBytes(string.Create(CultureInfo.InvariantCulture, $"{text} {i}\n")));
         if ((i + 1) % linesAFlush == 0)
         {
             await writer.FlushAsync();
@@ -523,7 +519,7 @@ static async Task<int> FollowAsync(string path)
     FilePipeReaderOptions options = new() { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(25) };
     await foreach (ReadOnlySequence<byte> line in FilePipeReader.Create(path, options).ReadLineSequencesAsync())
     {
-        Console.WriteLine(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, line));
+        Console.WriteLine(Encoding.UTF8.GetString(line));
     }
 
     Console.WriteLine("completed");
@@ -535,7 +531,7 @@ static async Task<int> FollowStarvedAsync(string path)
     FilePipeReader reader = FilePipeReader.Create(
         path, new FilePipeReaderOptions { Follow = true, FollowInterval = TimeSpan.FromMilliseconds(25) });
     ReadResult result = await reader.ReadAtLeastAsync(4);
-    Console.Write(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, result.Buffer));
+    Console.Write(Encoding.UTF8.GetString(result.Buffer));
     reader.AdvanceTo(result.Buffer.End);
     List<SafeFileHandle> taken = TakeDescriptors();
     ValueTask<ReadResult> waiting = reader.ReadAsync();
@@ -544,7 +540,7 @@ static async Task<int> FollowStarvedAsync(string path)
     Console.WriteLine("waits");
     await File.AppendAllTextAsync(path, "two\n");
     result = await waiting;
-    Console.Write(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, result.Buffer));
+    Console.Write(Encoding.UTF8.GetString(result.Buffer));
     reader.AdvanceTo(result.Buffer.End);
     File.Move(path, path + ".1");
     while (!(result = await reader.ReadAsync()).IsCompleted)
@@ -581,7 +577,7 @@ static async Task<int> FollowWithoutDescriptorsAsync(string path)
     Console.WriteLine(outcome);
     FilePipeReader reader = FilePipeReader.Create(handle, options);
     ReadResult result = await reader.ReadAtLeastAsync(4);
-    Console.Write(System.Text.EncodingExtensions.GetString(System.Text.Encoding.UTF8, result.Buffer));
+    Console.Write(Encoding.UTF8.GetString(result.Buffer));
     return 0;
 }
 
@@ -757,7 +753,7 @@ static async Task<int> ShipAsync(string log, string output)
     };
     await foreach (FollowedLine line in new LogFollower(log, options).ReadLinesAsync())
     {
-        writer.Write(System.Text.Encoding.UTF8.GetBytes($"{line.Checkpoint} {line}\n"));
+        writer.Write(Encoding.UTF8.GetBytes($"{line.Checkpoint} {line}\n"));
         await writer.FlushAsync();
     }
 
