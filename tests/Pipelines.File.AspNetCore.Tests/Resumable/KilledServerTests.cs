@@ -40,7 +40,8 @@ public sealed class KilledServerTests : IDisposable
         for (int i = 0; i < kills; i++)
         {
             answers += Random.Shared.Next(1, Math.Max(2, count / kills));
-            await Eventually.TrueAsync(() => Volatile.Read(ref _answers) >= answers || all.IsCompleted);
+            await Eventually.TrueAsync(() => Volatile.Read(ref _answers) >= answers || all.IsCompleted || _server!.HasExited);
+            Assert.False(_server!.HasExited, $"The server has ended by itself after {_answers} answers.");
             if (!all.IsCompleted)
             {
                 Restart();
