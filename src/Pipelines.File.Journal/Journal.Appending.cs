@@ -359,11 +359,6 @@ public sealed partial class Journal
                     mayAppear = !queued.TryCancelLocked();
                 }
 
-                if (mayAppear && commit.IsCompleted)
-                {
-                    return await commit.ConfigureAwait(false);
-                }
-
                 ObserveError(commit);
                 throw new JournalAppendCanceledException(mayAppear, cancellationToken);
             }
@@ -386,11 +381,6 @@ public sealed partial class Journal
         }
         catch (OperationCanceledException) when (cancellationToken.IsCancellationRequested)
         {
-            if (commit.IsCompleted)
-            {
-                return await commit.ConfigureAwait(false);
-            }
-
             ObserveError(commit);
             throw new JournalAppendCanceledException(mayAppear: true, cancellationToken);
         }

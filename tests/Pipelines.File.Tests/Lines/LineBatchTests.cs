@@ -1,3 +1,5 @@
+using Pipelines.File.Records;
+
 namespace FilePipelines.Tests;
 
 /// <summary>
@@ -251,17 +253,20 @@ public sealed class LineBatchTests : FileTests
         using CancellationTokenSource cancellation = new();
         FilePipeReader reader = FilePipeReader.Create(
             _folder.File("f", new byte[1_000_000].Select((_, i) => (byte)(i % 10 == 0 ? '\n' : 'a')).ToArray()));
+        var reading = (PipeBatches<LineBatch>)reader.ReadLineBatchesAsync(cancellationToken: CancellationToken.None);
         int batches = 0;
         await Assert.ThrowsAnyAsync<OperationCanceledException>(async () =>
         {
-            await foreach (LineBatch batch in reader.ReadLineBatchesAsync(cancellationToken: CancellationToken.None)
-                .WithCancellation(cancellation.Token))
+            await foreach (LineBatch batch in reading.WithCancellation(cancellation.Token))
             {
                 batches++;
                 await cancellation.CancelAsync();
             }
         });
         Assert.Equal(1, batches);
+
+        // It is of a source of its own, of which nothing stays with the caller's, which may live as long as the process.
+        Assert.Throws<ObjectDisposedException>(() => reading.CancellationToken.WaitHandle);
     }
 
     [Fact]

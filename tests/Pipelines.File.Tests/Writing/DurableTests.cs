@@ -155,18 +155,19 @@ public sealed class DurableTests : FileTests
     [Theory]
     [InlineData(false, false, FilePipeBackend.Auto)]
     [InlineData(true, false, FilePipeBackend.Auto)]
+    [InlineData(true, false, FilePipeBackend.Auto, 0)]
     [InlineData(false, true, FilePipeBackend.Auto)]
     [InlineData(true, true, FilePipeBackend.Auto)]
     [InlineData(true, false, FilePipeBackend.Portable)]
     public async Task CompleteAsync_CloseTellsOfLostBytes_ThrowsAndWithReplaceKeepsTheOldFile(
-        bool replaces, bool hasNoDescriptor, FilePipeBackend backend)
+        bool replaces, bool hasNoDescriptor, FilePipeBackend backend, int length = 10)
     {
         string path = replaces ? _folder.File("f", "old"u8.ToArray()) : _folder.File("f");
         RecordedCalls calls = hasNoDescriptor ? new() { HasNoDescriptor = true, SyncError = _ => Libc.EDQUOT }
             : new() { CloseError = Libc.EDQUOT };
         FilePipeWriter writer = replaces ? FilePipeWriter.Create(path, new() { Replace = true, Backend = backend }, calls)
             : Write(calls, path, new());
-        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        await writer.WriteAsync(Pattern.Bytes(length), _stop);
         IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync());
         Assert.Equal(Libc.EDQUOT, e.HResult);
         Assert.Contains(path, e.Message, StringComparison.Ordinal);
