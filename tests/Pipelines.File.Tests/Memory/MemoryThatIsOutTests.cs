@@ -71,49 +71,6 @@ public sealed class MemoryThatIsOutTests : FileTests
     }
 
     [Theory]
-    [InlineData(0), InlineData(500_000)]
-    public async Task ReaderComplete_FromAnotherThreadAtAnyMoment_NeverShowsAnotherFilesBytes(long readAhead)
-    {
-        string path = _folder.File("f", Pattern.Bytes(Length));
-        string other = _folder.File("other", new byte[Length]);
-        using CancellationTokenSource done = new();
-        Task others = Task.Run(
-            async () =>
-            {
-                while (!done.IsCancellationRequested)
-                {
-                    FilePipeReader reader = FilePipeReader.Create(other, new() { BufferSize = ReaderSegment });
-                    reader.AdvanceTo((await reader.ReadAsync(_stop)).Buffer.End);
-                    await reader.CompleteAsync();
-                }
-            },
-            _stop);
-        for (int round = 0; round < 200; round++)
-        {
-            FilePipeReader reader = FilePipeReader.Create(path, new() { BufferSize = ReaderSegment, PauseReadAheadThreshold = readAhead });
-            Task completing = Task.Run(
-                () =>
-                {
-                    Thread.SpinWait(round * 50);
-                    reader.Complete();
-                },
-                _stop);
-            try
-            {
-                _ = await PatternFile.ReadToEndAsync(reader);
-            }
-            catch (InvalidOperationException)
-            {
-            }
-
-            await completing;
-        }
-
-        await done.CancelAsync();
-        await others;
-    }
-
-    [Theory]
     [InlineData(0, false), InlineData(0, true), InlineData(10_000, false), InlineData(10_000, true)]
     public async Task WriterComplete_FromAnotherThreadWhileMemoryIsOut_ItIsNoOtherWriters(int before, bool isFlushed)
     {
@@ -200,58 +157,6 @@ public sealed class MemoryThatIsOutTests : FileTests
             // Complete belongs to the caller who has the memory; Abort is anybody's, at any moment.
             int kept = ending >= Ending.Abort ? i : 0;
             Assert.Equal((kept, 0, 0, 0), (pool.Rented, pool.Pins, pool.ReturnedTwice, pool.ReturnedPinned));
-        }
-    }
-
-    /// <summary>Abort is for any thread at any moment.</summary>
-    [Fact]
-    public async Task WriterAbort_FromAnotherThreadAtAnyMoment_NeverWritesIntoAnotherFile()
-    {
-        for (int round = 0; round < 200; round++)
-        {
-            FilePipeWriter writer = FilePipeWriter.Create(_folder.File("f"), new() { MinimumBufferSize = WriterSegment });
-            Task completing = Task.Run(
-                () =>
-                {
-                    Thread.SpinWait(round * 50);
-                    writer.Abort();
-                },
-                _stop);
-            Task scribbling = Task.Run(
-                () =>
-                {
-                    try
-                    {
-                        while (true)
-                        {
-                            Span<byte> span = writer.GetSpan(10);
-                            span.Fill(0xEE);
-                            writer.Advance(10);
-                        }
-                    }
-                    catch (InvalidOperationException)
-                    {
-                    }
-                    catch (ArgumentOutOfRangeException)
-                    {
-                        // Advance over what Abort has taken meanwhile.
-                    }
-                },
-                _stop);
-            FilePipeWriter other = FilePipeWriter.Create(_folder.File("other"), new() { MinimumBufferSize = WriterSegment });
-            for (int index = 0; index < 20; index++)
-            {
-                Pattern.Fill(other.GetSpan(30_000)[..30_000], index * 30_000);
-                other.Advance(30_000);
-                await other.FlushAsync(_stop);
-            }
-
-            await other.CompleteAsync();
-            await completing;
-            await scribbling;
-            await writer.CompleteAsync();
-            Assert.Equal(-1, Pattern.FirstDifference(File.ReadAllBytes(_folder.File("other"))));
-            Assert.Equal(-1, File.ReadAllBytes(_folder.File("f")).AsSpan().IndexOfAnyExcept((byte)0xEE));
         }
     }
 
