@@ -50,7 +50,7 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     private readonly int _limit;
     private readonly Action<Thread, object> _start;
 
-    // How long a begun call may be under way until it counts as stuck, Stopwatch ticks.
+    // How long a begun call may be under way, and the next one wait, until it counts as stuck, Stopwatch ticks.
     private readonly long _stuckTicks;
 
     // Guards everything below. Held only briefly.
@@ -185,7 +185,7 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
         }
 
         long now = Stopwatch.GetTimestamp();
-        bool isStuck = now - _begunAt >= _stuckTicks;
+        bool isStuck = now - Math.Min(_begunAt, _queued.Peek().QueuedAt) >= _stuckTicks;
         _eagerUntil = isStuck ? now + s_eagerTicks : _eagerUntil;
         return now >= _eagerUntil;
     }

@@ -228,6 +228,25 @@ public sealed class WaitingThreadsTests
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
     }
 
+    /// <summary>Each is short, as on a slow disk that takes one after the other; the last in the line may be for a fast one.</summary>
+    [Fact]
+    public async Task Queue_CallsThatAreBegunInALongLine_GetThreadsBeforeTheLineEnds()
+    {
+        WaitingThreads threads = new("test", limit: 8, stuckMilliseconds: 500);
+        ConcurrentDictionary<Thread, bool> performing = new();
+        Call[] calls = [.. Enumerable.Range(0, 10_000).Select(_ => new Call(() =>
+        {
+            performing.TryAdd(Thread.CurrentThread, true);
+            if (performing.Count == 1)
+            {
+                Thread.Sleep(1);
+            }
+        }) { IsBegun = true })];
+        Array.ForEach(calls, threads.Queue);
+        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
+        Assert.NotEqual(1, performing.Count);
+    }
+
     /// <summary>A new thread's object cannot be allocated: the counts must not say for ever that a thread is on its way.</summary>
     [Fact]
     public async Task Queue_WithoutMemoryForAThread_IsPerformedWithTheNextCall()
