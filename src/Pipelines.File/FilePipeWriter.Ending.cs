@@ -144,7 +144,7 @@ public sealed partial class FilePipeWriter
             _loop.FinishLocked(isGivenUp: exception is not null);
             LeaveCall();
             bool isShort = _options.FlushGuarantee != FlushGuarantee.Durable && _file.EndsInMemory(_queue.Flushed)
-                && _loop.MayWriteHereLocked(out _);
+                && _loop.MayWriteHereLocked();
             makes = mayWait ? CallerMakes.Everything : isShort ? CallerMakes.Writes : CallerMakes.Nothing;
             wakes = _loop.TryWakeLocked();
         }

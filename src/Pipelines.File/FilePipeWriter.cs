@@ -214,7 +214,6 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
         bool wakes = false;
         bool isInline = false;
         bool isHere = false;
-        long now = 0;
         lock (_loop)
         {
             if (IsCompleted)
@@ -237,12 +236,12 @@ public sealed partial class FilePipeWriter : PipeWriter, IDisposable, IAsyncDisp
                 if (!isCanceled && !cancellationToken.IsCancellationRequested && !target.IsReached(_queue.Written, _loop.Synced))
                 {
                     isInline = target == new FlushTarget(_queue.Flushed, Synced: false) && _flushes.Count == 0
-                        && _loop.MayWriteHereLocked(out now);
+                        && _loop.MayWriteHereLocked();
                     pending = isInline ? null : _flushes.Add(target, cancellationToken);
                 }
 
-                isHere = isInline || (_options.WritesHere && _loop.MayWriteHereLocked(out now));
-                wakes = _loop.TryWakeLocked(now);
+                isHere = isInline || (_options.WritesHere && _loop.MayWriteHereLocked());
+                wakes = _loop.TryWakeLocked();
             }
         }
 

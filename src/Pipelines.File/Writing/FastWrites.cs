@@ -32,23 +32,18 @@ internal sealed class FastWrites(TimeProvider time)
     internal long AwakeTicks { get; init; } = Stopwatch.Frequency / 50_000;
 
     /// <summary>Whether a short write to that file system would not wait, as far as anybody knows; 0 is none.</summary>
-    /// <param name="volume">The number of the file system.</param>
-    /// <param name="now">The timestamp of the answer, for <see cref="Begin"/>.</param>
-    internal bool AreExpected(ulong volume, out long now)
+    internal bool AreExpected(ulong volume)
     {
         ref Entry entry = ref EntryOf(volume);
-        now = time.GetTimestamp();
+        long now = time.GetTimestamp();
         long begun = Volatile.Read(ref entry.Begun);
         return volume != 0 && now < Volatile.Read(ref entry.TrustedUntil) && (begun == 0 || now - begun <= _millisecond);
     }
 
-    /// <summary>
-    /// Called before each write and sync, by whatever thread, with what <see cref="AreExpected"/> has just said, if it was asked. Returns
-    /// the timestamp, for <see cref="End"/>.
-    /// </summary>
-    internal long Begin(ulong volume, long now = 0)
+    /// <summary>Called before each write and sync, by whatever thread. Returns the timestamp, for <see cref="End"/>.</summary>
+    internal long Begin(ulong volume)
     {
-        now = now == 0 ? time.GetTimestamp() : now;
+        long now = time.GetTimestamp();
         if (volume != 0)
         {
             _ = Interlocked.CompareExchange(ref EntryOf(volume).Begun, now, 0);

@@ -86,8 +86,7 @@ internal sealed partial class WriteLoop
     /// <summary>
     /// Whether the loop sleeps and a step is due. If so, that step has begun, and the caller has to wake the loop without the lock.
     /// </summary>
-    /// <param name="now">What <see cref="MayWriteHereLocked"/> has just said, if it was asked.</param>
-    internal bool TryWakeLocked(long now = 0) => _step == Step.Sleep && TryBeginLocked(now);
+    internal bool TryWakeLocked() => _step == Step.Sleep && TryBeginLocked();
 
     /// <summary>
     /// Writes bytes of the caller's from where they are, without a copy, if nothing else is to be written and this thread, the caller's in
@@ -100,17 +99,17 @@ internal sealed partial class WriteLoop
         {
             lock (this)
             {
-                if (bytes.IsEmpty || IsCompleted || !GoesOn || queue.Advanced > queue.Written || flushes.Count > 0
-                    || !MayWriteHereLocked(out long now, bytes.Length))
+                if (bytes.IsEmpty || Error is not null || queue.Advanced > queue.Written || !MayWriteHereLocked(bytes.Length))
                 {
                     return false;
                 }
 
+                Debug.Assert(!IsCompleted && flushes.Count == 0);
                 _step = Step.Write;
                 _writtenBefore = queue.Written;
                 _request.Begin(FileRequestKind.Write, file.Offset + queue.Written);
                 _request.Add(bytes, (nint)address);
-                _stepBegan = writes.Begin(file.Volume, now);
+                _stepBegan = writes.Begin(file.Volume);
             }
 
             // Such a write ends by itself, so the memory is not used any more when this returns.
@@ -207,7 +206,7 @@ internal sealed partial class WriteLoop
     }
 
     /// <summary>Sets the request up for the next step. Returns whether there is one: if not, the next thread may wake the loop.</summary>
-    private bool TryBeginLocked(long now = 0)
+    private bool TryBeginLocked()
     {
         Debug.Assert(Monitor.IsEntered(this));
         _step = NextStepLocked;
@@ -235,7 +234,7 @@ internal sealed partial class WriteLoop
                 break;
         }
 
-        _stepBegan = _step is Step.Write or Step.Sync ? writes.Begin(file.Volume, now) : 0;
+        _stepBegan = _step is Step.Write or Step.Sync ? writes.Begin(file.Volume) : 0;
         return _step != Step.Sleep;
     }
 
@@ -259,10 +258,6 @@ internal sealed partial class WriteLoop
             bool isWell = Error is null;
             flushes.TakeReached(isWell ? queue.Written : long.MaxValue, isWell ? Synced : long.MaxValue, _reached);
             freed = isWell ? queue.TakeWrittenLocked() : queue.DropFlushedLocked();
-            if (freed is null && _reached.Count == 0 && WaitingThreads.Current is null)
-            {
-                return TryBeginLocked();
-            }
         }
 
         _ = SegmentPool.Shared.Return(freed);

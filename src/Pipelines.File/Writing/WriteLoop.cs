@@ -60,14 +60,10 @@ internal sealed partial class WriteLoop(
     /// Whether the thread that wakes the loop may make the next write, although it must not wait: nothing is under way, and the write is
     /// short and only copies memory.
     /// </summary>
-    /// <param name="now">The timestamp of the answer, for <see cref="TryWakeLocked"/>; 0 if there is none.</param>
     /// <param name="length">The number of bytes that come to what is flushed.</param>
-    internal bool MayWriteHereLocked(out long now, int length = 0)
-    {
-        now = 0;
-        return _step == Step.Sleep && file.WritesToMemory && queue.Flushed - queue.Written + length <= FastWrites.MaxBytes
-            && writes.AreExpected(file.Volume, out now);
-    }
+    internal bool MayWriteHereLocked(int length = 0)
+        => _step == Step.Sleep && file.WritesToMemory && queue.Flushed - queue.Written + length <= FastWrites.MaxBytes
+            && writes.AreExpected(file.Volume);
 
     /// <summary>
     /// Called when everything is handed over: no more bytes are taken. The steps that finish the file follow the last write, unless

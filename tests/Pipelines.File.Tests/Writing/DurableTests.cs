@@ -326,6 +326,23 @@ public sealed class DurableTests : FileTests
         file.Close(written: 0, takesName: false);
     }
 
+    /// <summary>A short file that was made or emptied has little to free, whether it was deleted or not.</summary>
+    [Theory]
+    [InlineData(FileMode.Create, 64 * 1024, false)]
+    [InlineData(FileMode.Create, (64 * 1024) + 1, true)]
+    [InlineData(FileMode.CreateNew, 64 * 1024, false)]
+    [InlineData(FileMode.CreateNew, (64 * 1024) + 1, true)]
+    [InlineData(FileMode.OpenOrCreate, 0, true)]
+    public void MayWaitToClose_OfADeletedFile_UnlessItIsShort(FileMode mode, long written, bool expected)
+    {
+        string path = mode == FileMode.CreateNew ? _folder.File("f") : _folder.File("f", [1]);
+        WriterFile file = WriterFile.Open(path, new() { Mode = mode });
+        Assert.SkipUnless(file.WritesToMemory, "The temporary folder is on a file server, or another file system that is not known.");
+        File.Delete(path);
+        Assert.Equal(expected, file.MayWaitToClose(written));
+        file.Close(written: 0, takesName: false);
+    }
+
     /// <summary>The last pages begin to be written to the device at the end, also if the handle stays open.</summary>
     [Theory]
     [InlineData(FileCaching.Keep, false)]

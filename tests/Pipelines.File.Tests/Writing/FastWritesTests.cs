@@ -16,14 +16,14 @@ public sealed class FastWritesTests : FileTests
     [Fact]
     public void AreExpected_UntilTenMillisecondsAfterAFastWriteToThatFileSystem()
     {
-        Assert.False(AreExpected(Volume));
+        Assert.False(_writes.AreExpected(Volume));
         Write(Millisecond);
-        Assert.True(AreExpected(Volume));
-        Assert.False(AreExpected(Volume + 1));
+        Assert.True(_writes.AreExpected(Volume));
+        Assert.False(_writes.AreExpected(Volume + 1));
         _clock.Now += (10 * Millisecond) - 1;
-        Assert.True(AreExpected(Volume));
+        Assert.True(_writes.AreExpected(Volume));
         _clock.Now++;
-        Assert.False(AreExpected(Volume));
+        Assert.False(_writes.AreExpected(Volume));
     }
 
     [Theory]
@@ -35,7 +35,7 @@ public sealed class FastWritesTests : FileTests
     {
         Write(1);
         Write(microseconds, bytes);
-        Assert.Equal(isFast, AreExpected(Volume));
+        Assert.Equal(isFast, _writes.AreExpected(Volume));
     }
 
     /// <summary>A write that stalls has not ended, so nobody has measured it yet.</summary>
@@ -46,14 +46,14 @@ public sealed class FastWritesTests : FileTests
         long first = _writes.Begin(Volume);
         _clock.Now += Millisecond;
         long second = _writes.Begin(Volume);
-        Assert.True(AreExpected(Volume));
+        Assert.True(_writes.AreExpected(Volume));
         _clock.Now++;
         _writes.End(Volume, second, 1);
-        Assert.False(AreExpected(Volume));
+        Assert.False(_writes.AreExpected(Volume));
         _writes.End(Volume, first, 1);
-        Assert.False(AreExpected(Volume));
+        Assert.False(_writes.AreExpected(Volume));
         Write(1);
-        Assert.True(AreExpected(Volume));
+        Assert.True(_writes.AreExpected(Volume));
     }
 
     [Theory]
@@ -83,9 +83,14 @@ public sealed class FastWritesTests : FileTests
         for (int i = 0; i < 3; i++)
         {
             called.Reset();
-            writer.Put(length, (long)i * length);
+            if (i != 1)
+            {
+                writer.Put(length, (long)i * length);
+            }
+
             Thread caller = Thread.CurrentThread;
-            ValueTask<System.IO.Pipelines.FlushResult> flush = writer.FlushAsync(_stop);
+            ValueTask<System.IO.Pipelines.FlushResult> flush =
+                i == 1 ? writer.WriteAsync(Pattern.Bytes(length, length), _stop) : writer.FlushAsync(_stop);
 
             // The caller's thread is held here, so what it does not do itself is another's.
             called.Wait(Eventually.Limit, _stop);
@@ -98,20 +103,21 @@ public sealed class FastWritesTests : FileTests
         Assert.Equal(Pattern.Bytes(3 * length), File.ReadAllBytes(path));
     }
 
-    [Fact]
-    public async Task FlushAsync_WritesOnTheCallersThreadAndFails_ThrowsAndSoDoesEveryLaterOne()
+    [Theory]
+    [InlineData(1), InlineData(2)]
+    public async Task FlushAsync_WritesOnTheCallersThreadAndFails_ThrowsAndSoDoesEveryLaterOne(int failing)
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
         ScriptedCalls calls = new()
         {
             Inline = StoppedClock.AllInlineWrites(),
-            OnWrite = call => call == 2 ? -Libc.EIO : call == 1 ? 3 : null,
+            OnWrite = call => call == failing ? -Libc.EIO : call < failing ? 3 : null,
         };
         FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
         IOException e = await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop));
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.WriteAsync(Pattern.Bytes(10), _stop)));
         Assert.Same(e, await Assert.ThrowsAsync<IOException>(async () => await writer.CompleteAsync()));
-        Assert.Equal(3, new FileInfo(_folder.File("f")).Length);
+        Assert.Equal(3 * (failing - 1), new FileInfo(_folder.File("f")).Length);
     }
 
     [Fact]
@@ -159,6 +165,67 @@ public sealed class FastWritesTests : FileTests
         Assert.Equal(Pattern.Bytes(start + length), File.ReadAllBytes(_folder.File("f")));
     }
 
+    /// <summary>The loop has one call under way at a time, also if nobody waits for it any more.</summary>
+    [Theory]
+    [InlineData(false), InlineData(true)]
+    public async Task WriteAsync_WhileASyncIsUnderWay_IsWrittenAfterIt(bool isSyncCanceled)
+    {
+        using ManualResetEventSlim begun = new();
+        using ManualResetEventSlim goesOn = new();
+        ScriptedCalls calls = new()
+        {
+            Inline = StoppedClock.AllInlineWrites(),
+            OnSync = _ =>
+            {
+                begun.Set();
+                goesOn.Wait(Eventually.Limit);
+                return null;
+            },
+        };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        await writer.WriteAsync(Pattern.Bytes(10), _stop);
+        using CancellationTokenSource cancel = new();
+        Task sync = writer.FlushAsync(FlushGuarantee.Durable, cancel.Token).AsTask();
+        begun.Wait(Eventually.Limit, _stop);
+        if (isSyncCanceled)
+        {
+            await cancel.CancelAsync();
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(() => sync);
+        }
+
+        ValueTask<System.IO.Pipelines.FlushResult> write = writer.WriteAsync(Pattern.Bytes(10, 10), _stop);
+        Assert.Equal(1, calls.Writes);
+        goesOn.Set();
+        await write;
+        await (isSyncCanceled ? Task.CompletedTask : sync);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(20), File.ReadAllBytes(_folder.File("f")));
+    }
+
+    /// <summary>A call that was canceled before is answered so, and its bytes are written all the same.</summary>
+    [Theory]
+    [InlineData(false), InlineData(true)]
+    public async Task WriteAsync_CanceledBefore_IsCanceledAndWritten(bool byToken)
+    {
+        Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
+        ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites() };
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        if (byToken)
+        {
+            await Assert.ThrowsAnyAsync<OperationCanceledException>(
+                async () => await writer.WriteAsync(Pattern.Bytes(10), new CancellationToken(canceled: true)));
+        }
+        else
+        {
+            writer.CancelPendingFlush();
+            Assert.True((await writer.WriteAsync(Pattern.Bytes(10), _stop)).IsCanceled);
+        }
+
+        Assert.False((await writer.WriteAsync(Pattern.Bytes(10, 10), _stop)).IsCanceled);
+        await writer.CompleteAsync();
+        Assert.Equal(Pattern.Bytes(20), File.ReadAllBytes(_folder.File("f")));
+    }
+
     /// <summary>Bytes that were not copied move what comes after them, in memory that was there before.</summary>
     [Theory]
     [InlineData(int.MaxValue)]
@@ -167,7 +234,7 @@ public sealed class FastWritesTests : FileTests
     {
         Assert.SkipUnless(OperatingSystem.IsLinux(), "It scripts the Linux system calls.");
         ScriptedCalls calls = new() { Inline = StoppedClock.AllInlineWrites(), OnWrite = _ => most };
-        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written });
+        FilePipeWriter writer = calls.Write(_folder.File("f"), new() { FlushGuarantee = FlushGuarantee.Written, Offset = 5 });
         byte[] bytes = Pattern.Bytes(10_000);
         for (int i = 0; i < 1000; i++)
         {
@@ -180,7 +247,7 @@ public sealed class FastWritesTests : FileTests
         }
 
         await writer.CompleteAsync();
-        Assert.Equal(bytes, File.ReadAllBytes(_folder.File("f")));
+        Assert.Equal([0, 0, 0, 0, 0, .. bytes], File.ReadAllBytes(_folder.File("f")));
     }
 
     /// <summary>Such a write may wait for the device, or for a server: on a thread of the application it would hold that.</summary>
@@ -237,13 +304,6 @@ public sealed class FastWritesTests : FileTests
     }
 
     private static void Advance(FilePipeWriter writer, long position) => writer.Put(1, position);
-
-    private bool AreExpected(ulong volume)
-    {
-        bool areExpected = _writes.AreExpected(volume, out long now);
-        Assert.Equal(_clock.Now, now);
-        return areExpected;
-    }
 
     private void Write(int microseconds, int bytes = 1)
     {
