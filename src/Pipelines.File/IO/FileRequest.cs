@@ -51,9 +51,6 @@ internal sealed class FileRequest : IWaitingCall, IThreadPoolWorkItem
     /// <summary>Whether a read is the first one at the length that the file had when it was opened.</summary>
     internal bool ExpectsEnd { get; set; }
 
-    /// <summary>Whether a try that did not wait has begun it: set by the file.</summary>
-    public bool IsBegun { get; internal set; }
-
     /// <summary>Result: the number of bytes transferred; 0 for a read is the end of the file.</summary>
     internal long Transferred { get; private set; }
 
@@ -113,7 +110,6 @@ internal sealed class FileRequest : IWaitingCall, IThreadPoolWorkItem
     {
         IsCancelWanted = false;
         ExpectsEnd = false;
-        IsBegun = false;
         Kind = kind;
         Threads = kind switch
         {

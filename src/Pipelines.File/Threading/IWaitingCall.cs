@@ -5,9 +5,6 @@ namespace Pipelines.File.Threading;
 /// </summary>
 internal interface IWaitingCall
 {
-    /// <summary>Whether its device works on it already, so that calls of one thread, one after the other, end hardly later.</summary>
-    bool IsBegun => false;
-
     /// <summary>
     /// Makes the call and completes its wait, without running a caller's code. The object may be queued again before this returns.
     /// </summary>

@@ -11,8 +11,6 @@ namespace Pipelines.File.Threading;
 /// seconds ends.</para>
 /// <para>Queueing a call wakes or starts a thread only if none is on its way; a thread that takes a call and sees another one waiting wakes
 /// the next, so short calls share few threads, and calls that block get a thread each, up to the limit.</para>
-/// <para>What a device has begun goes on without a thread, so one thread performs such calls, oldest first: 64 that each sleep for their
-/// own take twice the processor time. Another thread, woken for them, looks each millisecond whether that one is stuck.</para>
 /// <para>A call that a call of the same kind queues, above all its own next run, wakes no other thread: its thread looks for work next.
 /// </para>
 /// </remarks>
@@ -36,9 +34,6 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     // Only system calls and their completion run on it, so the stack is small.
     private const int StackBytes = 256 * 1024;
 
-    // How long begun calls get threads at once after one was stuck, Stopwatch ticks: 100 ms, so that a slow device holds up no fast one.
-    private static readonly long s_eagerTicks = Stopwatch.Frequency / 10;
-
     // Set on a waiting thread: its owner.
     [ThreadStatic]
     private static WaitingThreads? s_current;
@@ -49,9 +44,6 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     private readonly FilePipeMetrics.Count _ended = new();
     private readonly int _limit;
     private readonly Action<Thread, object> _start;
-
-    // How long a begun call may be under way, and the next one wait, until it counts as stuck, Stopwatch ticks.
-    private readonly long _stuckTicks;
 
     // Guards everything below. Held only briefly.
     private readonly Lock _gate = new();
@@ -71,29 +63,19 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     // Whether a thread was woken or started and has not looked at the queue since.
     private bool _isWaking;
 
-    // When the call was taken that was taken last, a Stopwatch timestamp, if it is begun and under way, so that its thread takes the next
-    // one soon; else 0.
-    private long _begunAt;
-
-    // Whether a thread looks each millisecond whether that one is stuck; and until when nobody waits for it, a Stopwatch timestamp.
-    private bool _isWatched;
-    private long _eagerUntil;
-
     static WaitingThreads() => FilePipeMetrics.Waiting = static () => All.Select(
         static one => (one._kind, one._ended.Value, one.ThreadCount, one.QueuedCount, one.UnderWayCount));
 
     /// <param name="kind">The name of the calls' kind in the meter.</param>
     /// <param name="limit">The maximum number of threads; <see langword="null"/>: as the settings say.</param>
     /// <param name="start">Starts a thread; tests replace it.</param>
-    /// <param name="stuckMilliseconds">How long a begun call may take until it counts as stuck; tests set it.</param>
-    internal WaitingThreads(string kind, int? limit = null, Action<Thread, object>? start = null, int stuckMilliseconds = 5)
+    internal WaitingThreads(string kind, int? limit = null, Action<Thread, object>? start = null)
     {
         string? text = AppContext.GetData(LimitSwitch)?.ToString() ?? Environment.GetEnvironmentVariable(LimitVariable);
         limit ??= int.TryParse(text, NumberStyles.None, CultureInfo.InvariantCulture, out int set) ? set : DefaultLimit;
         _kind = kind;
         _limit = Math.Clamp(limit.Value, 1, MostLimit);
         _start = start ?? (static (thread, parameter) => thread.UnsafeStart(parameter));
-        _stuckTicks = stuckMilliseconds * (Stopwatch.Frequency / 1000);
         _idle = new List<AutoResetEvent>(_limit);
         _queued = new Queue<(IWaitingCall?, long)>(_limit);
     }
@@ -156,7 +138,7 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     private (bool IsDue, AutoResetEvent? Idle) CallThreadLocked()
     {
         Debug.Assert(_gate.IsHeldByCurrentThread);
-        if (_isWaking || _queued.Count == 0 || (_isWatched && IsFollowedLocked()) || (_idle.Count == 0 && _count == _limit))
+        if (_isWaking || _queued.Count == 0 || (_idle.Count == 0 && _count == _limit))
         {
             return default;
         }
@@ -171,23 +153,6 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
         AutoResetEvent idle = _idle[^1];
         _idle.RemoveAt(_idle.Count - 1);
         return (true, idle);
-    }
-
-    /// <summary>Whether the call that has waited longest is begun, and so is one that is under way, whose thread takes it next.</summary>
-    private bool IsFollowedLocked() => _begunAt != 0 && _queued.TryPeek(out (IWaitingCall? Call, long) first) && first.Call!.IsBegun;
-
-    /// <summary>Whether the current thread leaves the call that has waited longest to the one that performs a begun call.</summary>
-    private bool LeavesLocked()
-    {
-        if (!IsFollowedLocked())
-        {
-            return false;
-        }
-
-        long now = Stopwatch.GetTimestamp();
-        bool isStuck = now - Math.Min(_begunAt, _queued.Peek().QueuedAt) >= _stuckTicks;
-        _eagerUntil = isStuck ? now + s_eagerTicks : _eagerUntil;
-        return now >= _eagerUntil;
     }
 
     /// <summary>
@@ -232,30 +197,21 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
     {
         s_current = this;
         (IWaitingCall? Call, long QueuedAt) next = default;
-        long begunAt = 0;
         bool isWoken = woken is not null;
-        bool watches = false;
         do
         {
             (bool IsDue, AutoResetEvent? Idle) called = default;
             lock (_gate)
             {
                 _isWaking &= !isWoken;
-                _isWatched &= !watches;
-                _underWay -= next.Call is null ? 0 : 1;
-                _begunAt = _begunAt == begunAt ? 0 : _begunAt;
-                bool leaves = woken is not null && LeavesLocked();
-                watches = leaves && !_isWatched;
-                _isWatched |= watches;
                 isWoken = false;
-                next = default;
-                if (!leaves && _queued.TryDequeue(out next))
+                _underWay -= next.Call is null ? 0 : 1;
+                if (_queued.TryDequeue(out next))
                 {
                     _underWay++;
-                    _begunAt = begunAt = next.Call!.IsBegun ? Stopwatch.GetTimestamp() : 0;
                     called = CallThreadLocked();
                 }
-                else if (!watches && woken is not null)
+                else if (woken is not null)
                 {
                     _idle.Add(woken);
                 }
@@ -267,16 +223,12 @@ internal sealed class WaitingThreads : IThreadPoolWorkItem
                 next.Call.Perform();
                 FilePipeMetrics.Waited(_kind, _ended, next.QueuedAt);
             }
-            else if (watches)
-            {
-                Thread.Sleep(1);
-            }
             else
             {
                 isWoken = woken is not null && Sleep(woken);
             }
         }
-        while (next.Call is not null || watches || isWoken);
+        while (next.Call is not null || isWoken);
         s_current = null;
         woken?.Dispose();
     }

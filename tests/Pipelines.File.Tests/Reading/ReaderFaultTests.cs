@@ -25,28 +25,6 @@ public sealed class ReaderFaultTests : FileTests
         Assert.Equal(2, calls.ReadsNoWait);
     }
 
-    /// <summary>The device has begun all of a short read, which then needs no thread of its own.</summary>
-    [Theory]
-    [InlineData(-Libc.EAGAIN, 1000, true), InlineData(-Libc.EAGAIN, 100_000, false), InlineData(-Libc.ENOSYS, 1000, false)]
-    public void ReadNoWait_WouldWait_HasBegunAShortRead(int answer, int length, bool isBegun)
-    {
-        Assert.SkipUnless(OperatingSystem.IsOSPlatformVersionAtLeast("linux", 5, 10), "Earlier kernels begin nothing.");
-        using SafeFileHandle handle = File.OpenHandle(_path);
-        UnixFile file = new(handle, _path, FileProperties.Of(handle, _path), new ScriptedCalls { OnReadNoWait = _ => answer });
-        FileRequest request = file.Rent();
-        request.Begin(FileRequestKind.Read, offset: 0);
-        request.Add(new byte[length], address: 0);
-        request.Pin();
-        Assert.False(file.TryPerform(request));
-        Assert.Equal(isBegun, request.IsBegun);
-
-        // Another use of the request.
-        request.Clear();
-        request.Begin(FileRequestKind.Read, offset: 0);
-        Assert.False(request.IsBegun);
-        file.Return(request);
-    }
-
     [Theory]
     [InlineData(false, 0), InlineData(true, 0), InlineData(true, 50_000)]
     public async Task ReadAtLeastAsync_FailsAfterSomeBytesCame_TheyComeWithTheNextReadAndTheErrorAfterThem(

@@ -1,4 +1,3 @@
-using System.Collections.Concurrent;
 using Pipelines.File.Threading;
 
 namespace FilePipelines.Tests;
@@ -149,8 +148,7 @@ public sealed class WaitingThreadsTests
     public async Task Queue_FromManyThreads_PerformsEachCallOnce()
     {
         WaitingThreads threads = new("test", limit: 6);
-        Call[] calls = [.. Enumerable.Range(0, 40_000)
-            .Select(i => new Call(static () => Thread.SpinWait(20)) { IsBegun = i / 100 % 2 == 0 })];
+        Call[] calls = [.. Enumerable.Range(0, 40_000).Select(i => new Call(static () => Thread.SpinWait(20)))];
         await Task.WhenAll(Enumerable.Range(0, 4).Select(part => Task.Run(() =>
         {
             for (int i = part; i < calls.Length; i += 4)
@@ -166,85 +164,6 @@ public sealed class WaitingThreadsTests
         await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
         Assert.All(calls, call => Assert.Equal(1, call.Times));
         await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
-    }
-
-    [Fact]
-    public async Task Queue_CallsThatAreBegun_OneThreadPerformsThemInTurn()
-    {
-        WaitingThreads threads = new("test", limit: 8, stuckMilliseconds: int.MaxValue);
-        using ManualResetEventSlim begun = new();
-        using ManualResetEventSlim go = new();
-        ConcurrentQueue<(int Index, Thread Thread)> performed = new();
-        Call[] calls = [.. Enumerable.Range(0, 100).Select(i => new Call(() =>
-        {
-            begun.Set();
-            go.Wait(TestContext.Current.CancellationToken);
-            performed.Enqueue((i, Thread.CurrentThread));
-        }) { IsBegun = true })];
-        threads.Queue(calls[0]);
-        begun.Wait(TestContext.Current.CancellationToken);
-        Array.ForEach(calls[1..], threads.Queue);
-
-        // The one that looks after it has come.
-        await Eventually.TrueAsync(() => threads.ThreadCount == 2);
-        await Task.Delay(30, TestContext.Current.CancellationToken);
-        Assert.Equal((1, 99, 2), (threads.UnderWayCount, threads.QueuedCount, threads.ThreadCount));
-        go.Set();
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-        Assert.Equal(Enumerable.Range(0, 100), performed.Select(one => one.Index));
-        Assert.Single(performed.Select(one => one.Thread).Distinct());
-    }
-
-    /// <summary>The call itself is not begun, or the one under way is not, so nothing says that it ends soon.</summary>
-    [Theory]
-    [InlineData(true, false)]
-    [InlineData(false, true)]
-    public async Task Queue_WhileACallOfAnotherKindIsUnderWay_IsPerformed(bool isFirstBegun, bool isSecondBegun)
-    {
-        WaitingThreads threads = new("test", limit: 8, stuckMilliseconds: int.MaxValue);
-        using ManualResetEventSlim stall = new();
-        Call first = new(() => stall.Wait(TestContext.Current.CancellationToken)) { IsBegun = isFirstBegun };
-        threads.Queue(first);
-        await Eventually.TrueAsync(() => threads.UnderWayCount == 1);
-        Call second = new(static () => { }) { IsBegun = isSecondBegun };
-        threads.Queue(second);
-        await second.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-        stall.Set();
-        await first.Performed.Task.WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-    }
-
-    [Fact]
-    public async Task Queue_CallsThatAreBegunAndStuck_GetAThreadEach()
-    {
-        WaitingThreads threads = new("test", limit: 8);
-        using ManualResetEventSlim stall = new();
-        Call[] calls = [.. Enumerable.Range(0, 20)
-            .Select(_ => new Call(() => stall.Wait(TestContext.Current.CancellationToken)) { IsBegun = true })];
-        Array.ForEach(calls, threads.Queue);
-        await Eventually.TrueAsync(() => threads.UnderWayCount == 8);
-        Assert.Equal(12, threads.QueuedCount);
-        stall.Set();
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-        await Eventually.TrueAsync(() => threads.UnderWayCount == 0 && threads.QueuedCount == 0);
-    }
-
-    /// <summary>Each is short, as on a slow disk that takes one after the other; the last in the line may be for a fast one.</summary>
-    [Fact]
-    public async Task Queue_CallsThatAreBegunInALongLine_GetThreadsBeforeTheLineEnds()
-    {
-        WaitingThreads threads = new("test", limit: 8, stuckMilliseconds: 500);
-        ConcurrentDictionary<Thread, bool> performing = new();
-        Call[] calls = [.. Enumerable.Range(0, 10_000).Select(_ => new Call(() =>
-        {
-            performing.TryAdd(Thread.CurrentThread, true);
-            if (performing.Count == 1)
-            {
-                Thread.Sleep(1);
-            }
-        }) { IsBegun = true })];
-        Array.ForEach(calls, threads.Queue);
-        await Task.WhenAll(calls.Select(call => call.Performed.Task)).WaitAsync(Eventually.Limit, TestContext.Current.CancellationToken);
-        Assert.NotEqual(1, performing.Count);
     }
 
     /// <summary>A new thread's object cannot be allocated: the counts must not say for ever that a thread is on its way.</summary>
@@ -268,8 +187,6 @@ public sealed class WaitingThreadsTests
     private sealed class Call(Action perform) : IWaitingCall
     {
         private int _times;
-
-        public bool IsBegun { get; init; }
 
         public TaskCompletionSource Performed { get; } = new(TaskCreationOptions.RunContinuationsAsynchronously);
 

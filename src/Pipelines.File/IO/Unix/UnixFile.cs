@@ -11,9 +11,6 @@ namespace Pipelines.File.IO;
 [UnsupportedOSPlatform("windows")]
 internal sealed unsafe class UnixFile : OpenedFile
 {
-    // Whether RWF_NOWAIT has the device begin what is not in the page cache, of a short read all (mm/filemap.c).
-    private static readonly bool s_beginsReads = OperatingSystem.IsOSPlatformVersionAtLeast("linux", 5, 10);
-
     private readonly UnixCalls _calls;
 
     // A FIFO that was opened by path has a file description of its own, so O_NONBLOCK can be set on it: its calls never wait, and transfer
@@ -163,7 +160,6 @@ internal sealed unsafe class UnixFile : OpenedFile
             CallResult tried = Call(request, Libc.RWF_NOWAIT);
             if (tried.WouldBlock)
             {
-                request.IsBegun = s_beginsReads && CanSeek && request.Length <= ShortFile;
                 return false;
             }
 
