@@ -58,6 +58,9 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     /// <summary>The last bytes up to <see cref="End"/>.</summary>
     internal ReadOnlySpan<byte> Last => Before(_end);
 
+    /// <summary>Whether these are all that count: not if the file was truncated before they were read.</summary>
+    internal bool KnowsLast => Last.Length == Math.Min(End, LogContent.MaxKnown);
+
     /// <summary>What a checkpoint at <see cref="End"/> knows of the file.</summary>
     internal ulong HashAtEnd => HashAt(_end);
 

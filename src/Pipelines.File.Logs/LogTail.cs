@@ -312,7 +312,7 @@ internal sealed class LogTail : IDisposable
         }
 
         return !file.Name.IsCompressed
-            && (_buffer.End == 0 ? !file.BeginsAs(bytes) : !file.Holds(_buffer.End, _buffer.Last));
+            && (!_buffer.KnowsLast || (_buffer.End == 0 ? !file.BeginsAs(bytes) : !file.Holds(_buffer.End, _buffer.Last)));
     }
 
     private async ValueTask LeaveAsync(LogFile file)
@@ -323,7 +323,8 @@ internal sealed class LogTail : IDisposable
         FileCheckpoint end = new(_buffer.Identity, _buffer.End) { ContentHash = _buffer.HashAtEnd };
         if (_isCut)
         {
-            Names.OnCut(file, _buffer.End > 0 ? end : null);
+            // If it was truncated between the search and here, it is looked for where the search has found it.
+            Names.OnCut(file, _buffer.End > 0 && _buffer.KnowsLast ? end : null);
         }
         else
         {
