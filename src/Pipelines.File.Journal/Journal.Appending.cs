@@ -453,7 +453,7 @@ public sealed partial class Journal
 
                 if (error is not null)
                 {
-                    queued.Fail(error);
+                    queued.Refuse(error);
                 }
                 else
                 {

@@ -7,6 +7,9 @@ internal sealed class QueuedAppend(PendingAppend pending)
     // Its awaiters run on the application's pool: it is completed under the lock.
     private readonly TaskCompletionSource<TakenAppend> _taken = new(TaskCreationOptions.RunContinuationsAsynchronously);
 
+    // Guarded by the journal's lock.
+    private bool _isRefused;
+
     internal PendingAppend Pending => pending;
 
     internal long Size { get; } = pending.Size;
@@ -19,10 +22,19 @@ internal sealed class QueuedAppend(PendingAppend pending)
 
     internal void Fail(Exception error) => _taken.TrySetException(error);
 
-    /// <summary>Cancels the append unless its records are taken, or the journal has failed.</summary>
+    /// <summary>Ends the append with an error of its own: the journal has not taken its records, and never will.</summary>
+    internal void Refuse(Exception error)
+    {
+        _isRefused = true;
+        Fail(error);
+    }
+
+    /// <summary>
+    /// Cancels the append unless its records are taken, or the journal has failed. One that was refused is as good as canceled.
+    /// </summary>
     internal bool TryCancelLocked()
     {
         IsCanceled = _taken.TrySetCanceled();
-        return IsCanceled;
+        return IsCanceled || _isRefused;
     }
 }

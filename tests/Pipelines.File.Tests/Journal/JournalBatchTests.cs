@@ -84,6 +84,31 @@ public sealed class JournalBatchTests : InAJournal
         await Assert.ThrowsAsync<ArgumentException>(async () => await journal.AppendBatchAsync([], null, _stop));
     }
 
+    /// <summary>The token is canceled when the journal has refused the batch, and before its caller is told.</summary>
+    [Fact]
+    public async Task AppendBatchAsync_CanceledWhenOthersHaveCome_NeverAppears()
+    {
+        await using Journal journal = await Journal.OpenAsync(_folder, new() { PauseAppendThreshold = 1 }, _stop);
+        for (int i = 0; i < 50; i++)
+        {
+            using CancellationTokenSource source = new();
+            Task<long> first = journal.AppendAsync(new byte[10], _stop).AsTask();
+            Task<long> second = journal.AppendBatchAsync([new byte[10]], i, source.Token).AsTask();
+
+            // Not a wait that yields: the thread that tells the caller would come first.
+            while (!first.IsCompleted && !_stop.IsCancellationRequested)
+            {
+            }
+
+            source.Cancel();
+            Exception? e = await Record.ExceptionAsync(() => second);
+            Assert.True(e is JournalConflictException or JournalAppendCanceledException { MayAppear: false }, $"Round {i}: {e}");
+            Assert.Equal(i, await first);
+        }
+
+        Assert.Equal(50, journal.NextSequence);
+    }
+
     [Fact]
     public async Task TryAppend_TheQueueIsFull_ReturnsFalseAndAppendsNothing()
     {
