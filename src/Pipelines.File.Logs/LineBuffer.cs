@@ -58,9 +58,6 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
     /// <summary>The last bytes up to <see cref="End"/>.</summary>
     internal ReadOnlySpan<byte> Last => Before(_end);
 
-    /// <summary>Whether these are all that count: not if the file was truncated before they were read.</summary>
-    internal bool KnowsLast => Last.Length == Math.Min(End, LogContent.MaxKnown);
-
     /// <summary>What a checkpoint at <see cref="End"/> knows of the file.</summary>
     internal ulong HashAtEnd => HashAt(_end);
 
@@ -79,6 +76,15 @@ internal sealed class LineBuffer(string path, int maxLineLength, BatchLimits lim
             before.CopyTo(_bytes);
             (Offset, _start) = (offset, before.Length);
         }
+    }
+
+    /// <summary>Goes on behind NULs that were not taken, after others. The buffer is empty, and has had the file's beginning.</summary>
+    internal void Skip(long end)
+    {
+        int nuls = (int)Math.Min(end - Offset, LogContent.MaxKnown);
+        Move(nuls);
+        _bytes.AsSpan(_start, nuls).Clear();
+        (Offset, _start) = (end, _start + nuls);
     }
 
     /// <summary>Takes bytes, and finds the lines in them.</summary>

@@ -26,6 +26,12 @@ internal sealed partial class LogFile(SharedFile file, LogName name) : IDisposab
     /// <summary>The offset, bytes, in the uncompressed content, where reading begins.</summary>
     internal long Offset { get; set; }
 
+    /// <summary>
+    /// The hash of what is before it, as the search has found it; 0: unknown. If it is another one when the tail begins, the file was
+    /// truncated in between.
+    /// </summary>
+    internal ulong OffsetHash { get; set; }
+
     /// <summary>Whether lines may be missing before the first line of the file.</summary>
     internal bool IsAfterGap { get; set; }
 

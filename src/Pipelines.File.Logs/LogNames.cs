@@ -247,7 +247,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             opened.Add(LogFile.Open(itself.Value));
             if (opened[0].Holds(wanted.Offset, wanted.ContentHash, cancellationToken))
             {
-                opened[0].Offset = wanted.Offset;
+                (opened[0].Offset, opened[0].OffsetHash) = (wanted.Offset, wanted.ContentHash);
                 return true;
             }
         }
@@ -290,7 +290,8 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
         try
         {
             file = LogFile.Open(name);
-            (file.IsRead, file.IsFinal, file.Offset) = (mayHaveLess, name.Pattern >= 0, wanted.Offset);
+            (file.IsRead, file.IsFinal) = (mayHaveLess, name.Pattern >= 0);
+            (file.Offset, file.OffsetHash) = (wanted.Offset, wanted.ContentHash);
             isCopy = mayHaveLess ? file.HoldsLess(wanted.Offset, wanted.ContentHash, cancellationToken)
                 : file.Holds(wanted.Offset, wanted.ContentHash, cancellationToken);
         }
@@ -321,7 +322,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
     {
         int first = opened.Count;
         int index = previous is null ? -1 : listing.Rotated.ToList().FindIndex(previous.IsIt);
-        bool isStart = _isLost && _position is null;
+        bool isStart = _isLost && !_isCut && _position is null;
         DateTime created = index >= 0 ? listing.Rotated[index].Age : previous?.Name.Age
             ?? DateTime.UnixEpoch.AddTicks((_position?.Identity.Created ?? 0) / TimeSpan.NanosecondsPerTick);
 
@@ -349,6 +350,7 @@ internal sealed class LogNames(string path, LogFollowerOptions options, FileChec
             if (isStart && !isLate && options.LastLines is { } count)
             {
                 opened[^1].Offset = LogContent.FindLastLines(opened[^1].Handle, named.Path, opened[^1].Length, count);
+                opened[^1].OffsetHash = opened[^1].HashAt(opened[^1].Offset, cancellationToken).Hash;
             }
         }
 

@@ -31,8 +31,9 @@ internal sealed class LogTail : IDisposable
     private LogFile? _file;
     private PipeReader? _reader;
 
-    // The last file was truncated. Its last bytes may go on in a copy.
+    // The last file was truncated. Its last bytes may go on in a copy. The second: before the tail has begun, but after the search.
     private bool _isCut;
+    private bool _isCutBefore;
 
     // The rest of the last file, which is compressed, is damaged.
     private bool _isDamaged;
@@ -216,7 +217,7 @@ internal sealed class LogTail : IDisposable
         uint beginning = 0;
         int length = 0;
         _buffer.IsAfterGap |= file.IsAfterGap || _isDamaged;
-        _isDamaged = false;
+        _isDamaged = _isCutBefore = false;
         _grownAt = long.MinValue;
         if (file.Name.IsCompressed)
         {
@@ -235,13 +236,9 @@ internal sealed class LogTail : IDisposable
         else
         {
             length = file.ReadBefore(file.Offset, last, out beginning);
-            Volatile.Write(ref _reader, FilePipeReader.Create(file.Handle, new FilePipeReaderOptions
-            {
-                Follow = !file.IsFinal,
-                FollowInterval = _options.FollowInterval,
-                Offset = file.Offset,
-                LeaveOpen = true,
-            }));
+            _isCutBefore = length < Math.Min(file.Offset, LogContent.MaxKnown)
+                || (file is { Offset: > 0, OffsetHash: not 0 } && file.OffsetHash != LogContent.Hash(last[..length], beginning));
+            Volatile.Write(ref _reader, CreateReader(file, file.Offset));
         }
 
         _buffer.Begin(file.Identity, file.Offset, last[..length], beginning);
@@ -251,11 +248,19 @@ internal sealed class LogTail : IDisposable
         Interlocked.MemoryBarrier();
     }
 
+    private FilePipeReader CreateReader(LogFile file, long offset) => FilePipeReader.Create(file.Handle, new FilePipeReaderOptions
+    {
+        Follow = !file.IsFinal,
+        FollowInterval = _options.FollowInterval,
+        Offset = offset,
+        LeaveOpen = true,
+    });
+
     /// <summary>Reads the file until it is over, and gives its whole lines.</summary>
     private async Task ReadToEndAsync(LogFile file)
     {
-        bool isOver = _isDamaged;
-        _isCut = false;
+        _isCut = _isCutBefore;
+        bool isOver = _isDamaged || _isCut;
         while (!isOver && !_stop.IsCancellationRequested)
         {
             ReadResult result;
@@ -288,8 +293,11 @@ internal sealed class LogTail : IDisposable
                 // All of it was NULs, and more follow. Two of them show that one behind them is none of the line's.
                 _counts.Skipped.Add(data - _buffer.End);
                 await _reader.CompleteAsync().ConfigureAwait(false);
-                (file.Offset, file.IsAfterGap) = (data, false);
-                Begin(file);
+                _buffer.Skip(data);
+                Volatile.Write(ref _reader, CreateReader(file, data));
+
+                // As in Begin.
+                Interlocked.MemoryBarrier();
             }
 
             isOver = _isCut || (file.IsComplete ? isEnd : Names.IsOver(file, _grownAt) && file.Length <= _buffer.End);
@@ -312,7 +320,7 @@ internal sealed class LogTail : IDisposable
         }
 
         return !file.Name.IsCompressed
-            && (!_buffer.KnowsLast || (_buffer.End == 0 ? !file.BeginsAs(bytes) : !file.Holds(_buffer.End, _buffer.Last)));
+            && (_buffer.End == 0 ? !file.BeginsAs(bytes) : !file.Holds(_buffer.End, _buffer.Last));
     }
 
     private async ValueTask LeaveAsync(LogFile file)
@@ -323,8 +331,9 @@ internal sealed class LogTail : IDisposable
         FileCheckpoint end = new(_buffer.Identity, _buffer.End) { ContentHash = _buffer.HashAtEnd };
         if (_isCut)
         {
-            // If it was truncated between the search and here, it is looked for where the search has found it.
-            Names.OnCut(file, _buffer.End > 0 && _buffer.KnowsLast ? end : null);
+            // What was before the tail has begun, only the search has seen.
+            end = _isCutBefore ? end with { ContentHash = file.OffsetHash } : end;
+            Names.OnCut(file, _buffer.End > 0 ? end : null);
         }
         else
         {

@@ -144,6 +144,30 @@ public sealed class LogSuccessionTests : FileTests
         next.ForEach(static taken => taken.Dispose());
     }
 
+    /// <summary>What LastLines asks for is counted once: what is written later comes, whatever happens before any of it was read.</summary>
+    [Fact]
+    public void LastLines_TruncatedBeforeAnythingWasRead_WhatWasWrittenSinceIsNotSkipped()
+    {
+        LogNames names = new(_log, new LogFollowerOptions { LastLines = 0 }, checkpoint: null, isLate: false);
+        using GrowingFile file = new(_log);
+        Update(names);
+        LogFile first = names.TryTake()!;
+        file.Append(Lines(1, 2));
+        File.Copy(_log, _log + ".1");
+        file.Cut(0);
+        file.Append(Lines(3, 3));
+        names.OnCut(first, position: null);
+        Update(names);
+        List<(string, long)> next = [];
+        while (names.TryTake() is { } taken)
+        {
+            next.Add((taken.Name.Path, taken.Offset));
+            taken.Dispose();
+        }
+
+        Assert.Equal([(_log + ".1", 0), (_log, 0)], next);
+    }
+
     private static string Lines(int first, int last)
         => string.Concat(Enumerable.Range(first, last - first + 1).Select(static i => $"{i}\n"));
 
