@@ -90,7 +90,7 @@ internal static class JournalMetrics
     internal static async ValueTask<long> MeasureAsync(ValueTask<long> append, string name)
     {
         long started = Stopwatch.GetTimestamp();
-        using Activity? activity = Activities.StartActivity("journal append");
+        Activity? activity = BeginAppend();
         activity?.SetTag(Tag, name);
         long sequence;
         try
@@ -100,15 +100,42 @@ internal static class JournalMetrics
         catch (Exception e)
         {
             activity?.SetStatus(ActivityStatusCode.Error, e.Message);
+            End(activity);
             throw;
         }
 
         activity?.SetTag("journal.sequence", sequence);
+        End(activity);
         Record(s_append, Stopwatch.GetElapsedTime(started).TotalSeconds, new KeyValuePair<string, object?>(Tag, name));
         return sequence;
     }
 
-    // A listener is called on this thread. What it throws is not that of who appends: the record is committed.
+    // A listener is called on this thread. What it throws is not that of who appends: the record is committed. So in the next two.
+    private static Activity? BeginAppend()
+    {
+        try
+        {
+            return Activities.StartActivity("journal append");
+        }
+        catch (Exception e)
+        {
+            Debug.WriteLine(e);
+            return null;
+        }
+    }
+
+    private static void End(Activity? activity)
+    {
+        try
+        {
+            activity?.Dispose();
+        }
+        catch (Exception e)
+        {
+            Debug.WriteLine(e);
+        }
+    }
+
     private static void Record<T>(Histogram<T> histogram, T value, KeyValuePair<string, object?> tag)
         where T : struct
     {

@@ -1,3 +1,4 @@
+using System.Diagnostics;
 using System.Diagnostics.Metrics;
 
 namespace FilePipelines.Tests;
@@ -102,6 +103,34 @@ public sealed class JournalMeterTests : InAJournal
         {
             Interlocked.Increment(ref thrown);
             throw new InvalidOperationException("The listener is broken.");
+        }
+    }
+
+    [Theory]
+    [InlineData(false), InlineData(true)]
+    public async Task AppendAsync_ListenerOfActivitiesThrows_IsCommitted(bool atStart)
+    {
+        int thrown = 0;
+        using ActivityListener listener = new()
+        {
+            ShouldListenTo = static source => source.Name == "Pipelines.File.Journal",
+            Sample = static (ref ActivityCreationOptions<ActivityContext> _) => ActivitySamplingResult.AllData,
+            ActivityStarted = activity => Throw(atStart && activity.OperationName == "journal append"),
+            ActivityStopped = activity => Throw(!atStart && activity.TagObjects.Any(tag => tag.Key == "journal.sequence")),
+        };
+        ActivitySource.AddActivityListener(listener);
+        await using Journal journal = await Journal.OpenAsync(_temp.File("journal"), s_named, _stop);
+        Task<long>[] appends = [.. Enumerable.Range(0, 2).Select(_ => journal.AppendAsync(new byte[10], _stop).AsTask())];
+        Assert.Equal((long[])[0, 1], await Task.WhenAll(appends));
+        Assert.InRange(thrown, 1, int.MaxValue);
+
+        void Throw(bool isNow)
+        {
+            if (isNow)
+            {
+                Interlocked.Increment(ref thrown);
+                throw new InvalidOperationException("The listener is broken.");
+            }
         }
     }
 

@@ -19,7 +19,8 @@ public sealed class LineBufferTests
             }
 
             LogFollowerCounts counts = new(all: null);
-            LineBuffer buffer = new("log", random.Next(1, 4000), new BatchLimits(random.Next(1, 50), random.Next(1, 5000), default), counts);
+            BatchLimits limits = new(random.Next(1, 50), random.Next(1, 5000), TimeSpan.Zero);
+            LineBuffer buffer = new("log", random.Next(1, 4000), limits, counts);
             int begin = random.Next(2) * random.Next(file.Length);
             buffer.Begin(default, begin, file.AsSpan(Math.Max(0, begin - LogContent.MaxKnown)..begin), LogContent.HashOfBeginning(file));
             FollowedLine[] lines = [];
