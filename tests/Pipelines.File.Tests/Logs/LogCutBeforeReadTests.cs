@@ -95,7 +95,7 @@ public sealed class LogCutBeforeReadTests : FileTests
             _set = new LogSet([test._log], options, test._counts, limits);
             _names = new LogNames(test._log, options, options.Checkpoint, isLate: false);
             _tail = new LogTail(_set, _names, options, test._counts, limits, _stop.Token);
-            Search();
+            _names.Search();
         }
 
         /// <summary>These are the lines, and no more.</summary>
@@ -111,7 +111,7 @@ public sealed class LogCutBeforeReadTests : FileTests
                 Task<bool> given = _set.WaitAsync(_test._stop).AsTask();
                 if (await Task.WhenAny(given, _tail.Running).WaitAsync(Eventually.Limit, _test._stop) != given && !given.IsCompleted)
                 {
-                    Search();
+                    _names.Search();
                     continue;
                 }
 
@@ -135,18 +135,6 @@ public sealed class LogCutBeforeReadTests : FileTests
             _tail.Dispose();
             await _set.DisposeAsync();
             _stop.Dispose();
-        }
-
-        private void Search()
-        {
-            FolderNames folder = new(_test._folder.Path, TimeProvider.System);
-            _names.Update(Take(), Take, CancellationToken.None);
-
-            LogListing Take()
-            {
-                folder.Look(isSure: true);
-                return LogListing.Take(_test._log, _names.Rotated, _ => folder);
-            }
         }
     }
 }

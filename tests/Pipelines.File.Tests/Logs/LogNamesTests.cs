@@ -12,7 +12,7 @@ public sealed class LogNamesTests : FileTests
     {
         LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
         using GrowingFile file = new(_log, "1\n2\n");
-        names.Update(Take(names), () => Take(names), CancellationToken.None);
+        names.Search();
         LogFile first = names.TryTake()!;
         (long end, ulong hash) = first.HashAt(long.MaxValue, CancellationToken.None);
         File.Copy(_log, _log + ".1");
@@ -20,12 +20,12 @@ public sealed class LogNamesTests : FileTests
         file.Append("3\n");
         names.OnCut(first, new FileCheckpoint(first.Identity, end) { ContentHash = hash });
         int asked = 0;
-        await Task.Run(() => names.Update(Take(names), () =>
+        await Task.Run(() => names.Update(names.Listing(), () =>
         {
             // The search is in the midst of its work.
             Task asking = Task.Run(() => (names.WaitingBytes, names.IsOver(first, 0), names.TryTake()));
             asked += asking.Wait(TimeSpan.FromSeconds(10)) ? 1 : 0;
-            return Take(names);
+            return names.Listing();
         }, CancellationToken.None), TestContext.Current.CancellationToken);
         names.Close();
         Assert.Equal(1, asked);
@@ -37,7 +37,7 @@ public sealed class LogNamesTests : FileTests
     {
         LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
         using GrowingFile file = new(_log, new string('1', 2000) + "\n");
-        names.Update(Take(names), () => Take(names), CancellationToken.None);
+        names.Search();
         LogFile first = names.TryTake()!;
         File.Copy(_log, _log + ".1");
 
@@ -51,7 +51,7 @@ public sealed class LogNamesTests : FileTests
         File.Move(_log + ".1", _log + ".2");
         File.Move(_log, _log + ".1");
         File.WriteAllText(_log, "4\n");
-        names.Update(Take(names), () => Take(names), CancellationToken.None);
+        names.Search();
         using LogFile second = names.TryTake()!;
         using LogFile third = names.TryTake()!;
         Assert.Equal((_log + ".1", false, _log, false), (second.Name.Path, second.IsAfterGap, third.Name.Path, third.IsAfterGap));
@@ -64,13 +64,13 @@ public sealed class LogNamesTests : FileTests
     {
         LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
         using GrowingFile file = new(_log, "1\n");
-        names.Update(Take(names), () => Take(names), CancellationToken.None);
+        names.Search();
         LogFile first = names.TryTake()!;
         Assert.SkipUnless(first.Identity.Created != 0, "The system does not tell when a file was made.");
         (long end, ulong hash) = first.HashAt(long.MaxValue, CancellationToken.None);
         string away = _folder.File("away");
         File.Move(_log, away);
-        names.Update(Take(names), () => Take(names), CancellationToken.None);
+        names.Search();
         names.OnLeft(first, new FileCheckpoint(first.Identity, end) { ContentHash = hash });
         file.Append("2\n");
         File.Copy(away, _log + ".2");
@@ -80,7 +80,7 @@ public sealed class LogNamesTests : FileTests
         file.Cut(0);
         file.Append("4\n");
         File.Move(away, _log);
-        names.Update(Take(names), () => Take(names), CancellationToken.None);
+        names.Search();
         foreach (string path in (string[])[_log + ".2", _log + ".1", _log])
         {
             using LogFile next = names.TryTake()!;
@@ -96,19 +96,12 @@ public sealed class LogNamesTests : FileTests
     {
         LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
         using GrowingFile file = new(_log, "1\n2\n");
-        names.Update(Take(names), () => Take(names), CancellationToken.None);
+        names.Search();
         using LogFile log = names.TryTake()!;
         ReadOnlySequence<byte> read = new(log.ReadBeginning());
         Assert.True(log.BeginsAs(read));
         file.Cut(0);
         file.Append("3\n");
         Assert.False(log.BeginsAs(read));
-    }
-
-    private LogListing Take(LogNames names)
-    {
-        FolderNames folder = new(_folder.Path, TimeProvider.System);
-        folder.Look(isSure: true);
-        return LogListing.Take(_log, names.Rotated, _ => folder);
     }
 }

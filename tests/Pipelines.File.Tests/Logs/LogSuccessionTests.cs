@@ -67,13 +67,13 @@ public sealed class LogSuccessionTests : FileTests
         Assert.SkipWhen(OperatingSystem.IsWindows() && !isLeft, "Wine 8 keeps the name of a deleted file while it is open.");
         LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
         using GrowingFile file = new(_log, Lines(1, 4));
-        Update(names);
+        names.Search();
         LogFile first = names.TryTake()!;
         File.Move(_log, _log + ".1");
         file.Reopen();
         file.Append(Lines(5, 6));
         DateTime second = LogName.TryLook(_log)!.Value.Age;
-        Update(names);
+        names.Search();
         if (isLeft)
         {
             (long end, ulong hash) = first.HashAt(long.MaxValue, CancellationToken.None);
@@ -88,7 +88,7 @@ public sealed class LogSuccessionTests : FileTests
         LogStory.Compress(_log + ".1");
         file.Reopen();
         file.Append(Lines(7, 7));
-        Update(names);
+        names.Search();
         List<string> next = [];
         while (names.TryTake() is { } one)
         {
@@ -106,13 +106,13 @@ public sealed class LogSuccessionTests : FileTests
     {
         LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
         using GrowingFile file = new(_log, Lines(1, 4));
-        Update(names);
+        names.Search();
         using LogFile first = names.TryTake()!;
 
         // EACCES, EIO or ESTALE: somebody has changed permissions, or a server has stumbled.
         LogListing listing = new(new LogName(_log, Identity: default, Length: 0, LastWritten: default, Pattern: -1, Number: ""), [], null);
         Assert.Throws<FileNotFoundException>(() => names.Update(listing, () => listing, CancellationToken.None));
-        Update(names);
+        names.Search();
         Assert.Null(names.TryTake());
     }
 
@@ -121,16 +121,14 @@ public sealed class LogSuccessionTests : FileTests
     {
         LogNames names = new(_log, new LogFollowerOptions(), checkpoint: null, isLate: false);
         using GrowingFile file = new(_log, Lines(1, 2));
-        Update(names);
+        names.Search();
         LogFile first = names.TryTake()!;
         (long end, ulong hash) = first.HashAt(long.MaxValue, CancellationToken.None);
         File.Copy(_log, _log + ".1");
         file.Cut(0);
         file.Append(Lines(3, 3));
         names.OnCut(first, new FileCheckpoint(first.Identity, end) { ContentHash = hash });
-        FolderNames folder = new(_folder.Path, TimeProvider.System);
-        folder.Look(isSure: true);
-        LogListing listing = LogListing.Take(_log, names.Rotated, _ => folder);
+        LogListing listing = names.Listing();
 
         // EIO: it has the names of before, and another copy may be there.
         names.Update(listing, () => listing with { Failure = new IOException("It cannot be listed.") }, CancellationToken.None);
@@ -150,14 +148,14 @@ public sealed class LogSuccessionTests : FileTests
     {
         LogNames names = new(_log, new LogFollowerOptions { LastLines = 0 }, checkpoint: null, isLate: false);
         using GrowingFile file = new(_log);
-        Update(names);
+        names.Search();
         LogFile first = names.TryTake()!;
         file.Append(Lines(1, 2));
         File.Copy(_log, _log + ".1");
         file.Cut(0);
         file.Append(Lines(3, 3));
         names.OnCut(first, position: null);
-        Update(names);
+        names.Search();
         List<(string, long)> next = [];
         while (names.TryTake() is { } taken)
         {
@@ -170,19 +168,6 @@ public sealed class LogSuccessionTests : FileTests
 
     private static string Lines(int first, int last)
         => string.Concat(Enumerable.Range(first, last - first + 1).Select(static i => $"{i}\n"));
-
-    /// <summary>Gives the names a listing of the folder, as the search does.</summary>
-    private void Update(LogNames names)
-    {
-        FolderNames folder = new(_folder.Path, TimeProvider.System);
-        names.Update(Take(), Take, CancellationToken.None);
-
-        LogListing Take()
-        {
-            folder.Look(isSure: true);
-            return LogListing.Take(_log, names.Rotated, _ => folder);
-        }
-    }
 
     /// <summary>The position after these lines, which are the first.</summary>
     private async Task<FileCheckpoint> CheckpointAsync(QuickOptions options, params string[] first)
